@@ -1,0 +1,51 @@
+package ir
+
+// Caps says what a device can do, as far as kernels care. [Lower] rewrites kernels to it.
+type Caps struct {
+	F16Arith   bool // F16 values: arithmetic and conversion
+	F16Storage bool // loads and stores of 16-bit elements (F16, U16); else they are packed into U32 words
+	U8Storage  bool // loads and stores of 8-bit elements; else packed into U32 words
+	I64        bool // 64-bit integer arithmetic and storage; else pairs of U32
+	F64        bool // double precision; without it a kernel that uses F64 is an error
+	MaxLanes   int  // widest vector value (4 in Vulkan, 16 in OpenCL)
+	NativeMath MathSet
+
+	MaxInvocations int    // invocations in a workgroup
+	MaxLocal       [3]int // workgroup size in each dimension
+	MaxGroups      [3]int // workgroups in each dimension of a launch
+	SharedBytes    int    // workgroup memory
+	MaxBuffers     int    // global buffers of one kernel
+	MaxBufferBytes int64  // bytes of one global buffer that a kernel can see
+	SubgroupSize   int    // 0 if unknown
+}
+
+// MathSet is a set of math operations.
+type MathSet uint64
+
+// MathOps returns the set of the given operations.
+func MathOps(ops ...Op) MathSet {
+	var s MathSet
+	for _, o := range ops {
+		if o.IsMath() {
+			s |= 1 << (o - OpSqrt)
+		}
+	}
+	return s
+}
+
+// AllMath is the set of all math operations.
+func AllMath() MathSet { return 1<<(OpRound-OpSqrt+1) - 1 }
+
+// Has reports whether o is in the set.
+func (s MathSet) Has(o Op) bool { return o.IsMath() && s&(1<<(o-OpSqrt)) != 0 }
+
+// Without returns the set less the given operations.
+func (s MathSet) Without(ops ...Op) MathSet { return s &^ MathOps(ops...) }
+
+// InterpCaps is what the executors of package interp can do: everything.
+func InterpCaps() Caps {
+	const many = 1 << 30
+	return Caps{F16Arith: true, F16Storage: true, U8Storage: true, I64: true, F64: true, MaxLanes: MaxLanes, NativeMath: AllMath(),
+		MaxInvocations: 4096, MaxLocal: [3]int{4096, 4096, 4096}, MaxGroups: [3]int{many, many, many}, SharedBytes: 1 << 20,
+		MaxBuffers: 64, MaxBufferBytes: 1 << 46}
+}

@@ -1,0 +1,44 @@
+// Package ir is the kernel language: a small typed intermediate representation that every compute kernel of
+// anygpu is written in, once for all devices.
+//
+// # Overview
+//
+// A kernel is built by a Go function that calls methods of a [Builder]. Each call appends an instruction; the Go
+// code itself is a macro language (a Go loop is unrolled code, [Builder.For] is a loop on the device). [Verify]
+// checks a finished kernel against one rule per instruction, [Lower] rewrites it to what a device can do
+// ([Caps]), and the emitters of packages spirv and clc turn the result into SPIR-V words or OpenCL C text.
+// Package interp executes kernels on the CPU and so defines what they mean.
+//
+// # Values and types
+//
+// A [Value] is the result of an instruction, in static single assignment form. Its [Type] is a scalar kind with
+// 1, 2, 4, 8 or 16 lanes. Operations work lane by lane; where one operand is a scalar and the other a vector of the
+// same kind, the builder splats the scalar. Mutable state is explicit: [Builder.Var] declares a variable, and
+// [Builder.Get] and [Builder.Set] read and write it.
+//
+//   - Bool has no memory representation; memory holds U8.
+//   - F32, F64, I32, U32 and I64 take arithmetic. F16 takes arithmetic too, rounded to F16 after each operation.
+//   - BF16, U8 and U16 are storage kinds: they can be loaded, stored, selected, converted and bit-cast only.
+//
+// # Memory
+//
+// A [Mem] is an array of one scalar kind: a global buffer (a binding, in order of declaration), workgroup (shared)
+// memory, or a private array of each invocation. An index is a U32 that counts scalar elements, also for a vector
+// access, and for a vector access it must be a multiple of the number of lanes. The size in bytes of a global
+// buffer is a multiple of 4; the last word may reach past the last element. Out-of-bounds access is a fault of
+// the kernel; it has to guard itself.
+//
+// # Invariants
+//
+//   - Floating-point operations are rounded one by one (no contraction, no reassociation); only [Builder.Fma] may be
+//     computed with one rounding or two.
+//   - Conversion of a float to an integer truncates and saturates; NaN gives 0. Conversion to a narrower integer
+//     wraps. Conversion to a narrower float rounds to nearest even. Conversion to Bool is x != 0.
+//   - Float Min and Max are unspecified if an operand is NaN; [Builder.MaxNaN] and [Builder.MinNaN] propagate NaN.
+//     Tests for NaN and infinity ([Builder.IsNaN], [Builder.IsInf], [Builder.IsFinite]) are integer bit tests,
+//     because compilers may assume that there are none.
+//   - Integer division by zero, a shift by the width or more, and reading memory or a variable that nobody wrote are faults.
+//   - A barrier must be reached by every invocation of a workgroup; there is no return instruction.
+//   - Scalar parameters are 4-byte values, [MaxParams] at most (Vulkan's 128 bytes of push constants).
+//   - A builder never panics: the first error sticks and [Builder.Build] returns it.
+package ir

@@ -1,0 +1,17 @@
+// Package lib holds the kernels: Go functions that build ir for a device's needs.
+//
+// # Overview
+//
+// Each kernel family is a spec type ([Elementwise], [Reduce], [Softmax], [MatMul], [Random], [MultiTensor]) that
+// implements [Generator]. A spec says what is computed and on what shapes; the generator picks tile sizes, vector
+// widths and workgroup sizes for the [Target] and builds the kernel.
+//
+// # Invariants
+//
+//   - Key identifies the kernel: specs with the same key and target build interchangeable kernels, so callers cache
+//     compiled programs by key. Sizes that would make one kernel into many are launch parameters, not constants.
+//   - Values of F16 and BF16 memory are computed in F32; U8 memory is computed in I32, or as Bool if so declared.
+//   - Kernels guard their accesses: any size, also 0, is safe. No floating-point atomics: results are deterministic.
+//   - No kernel knows an operator: bodies come from the caller as functions that build ir, with a BodyKey that
+//     identifies the function.
+package lib
