@@ -47,12 +47,17 @@ func (r *registry) defaultDevice() (Device, error) {
 		}
 		return d, nil
 	}
-	for _, g := range r.gpus() {
-		if d, err := r.open(g.String()); err == nil {
+	// A GPU that fails is no longer among gpus, but the same GPU through another API may be.
+	for tried := map[string]bool{}; ; {
+		gpus := r.gpus()
+		if len(gpus) == 0 || tried[gpus[0].String()] {
+			return r.open("cpu")
+		}
+		tried[gpus[0].String()] = true
+		if d, err := r.open(gpus[0].String()); err == nil {
 			return d, nil
 		}
 	}
-	return r.open("cpu")
 }
 
 func (r *registry) defaultInfo() (Info, error) {
@@ -147,8 +152,8 @@ func software(i Info) bool {
 	return false
 }
 
-// sameGPU reports whether two infos of different APIs show one GPU. Where a UUID is missing the names decide; two equal
-// GPUs are then paired in order of their index.
+// sameGPU reports whether two infos show one GPU. Where a UUID is missing the names decide, across APIs only: one API
+// lists two cards of a kind as two devices.
 func sameGPU(a, b Info) bool {
 	if a.API == b.API {
 		return a.Index == b.Index
