@@ -1,7 +1,6 @@
 package ir
 
 import (
-	"errors"
 	"fmt"
 )
 
@@ -676,5 +675,3 @@ func (b *Builder) propagate(op Op, x, y Value) Value {
 func (b *Builder) Sigmoid(x Value) Value {
 	return b.Div(b.ConstLike(x, 1), b.Add(b.ConstLike(x, 1), b.Exp(b.Neg(x))))
 }
-
-var errNilKernel = errors.New("ir: kernel is nil")
