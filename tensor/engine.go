@@ -1,0 +1,389 @@
+package tensor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/anygpu/anygpu/backend"
+	"github.com/anygpu/anygpu/shaders/ir"
+	"github.com/anygpu/anygpu/shaders/lib"
+)
+
+// maxPending bounds the nodes that wait for a flush.
+const maxPending = 512
+
+// engine runs the operators of one device: it keeps what is pending, compiled programs and memory.
+type engine struct {
+	dev    backend.Device
+	name   string
+	isCPU  bool
+	target lib.Target
+	align  int64
+	closed atomic.Bool
+
+	mu       sync.Mutex
+	pending  []*node
+	programs map[string]*program
+	stats    LaunchStats
+
+	alloc *backend.Allocator
+	queue *backend.Queue
+
+	graveMu sync.Mutex
+	graves  []*storage // found dead by the collector, to be freed at the next occasion
+}
+
+// program is a compiled kernel, or why there is none.
+type program struct {
+	prog backend.Program
+	err  error
+}
+
+// LaunchStats counts an engine's work since the device was opened.
+type LaunchStats struct {
+	Nodes    uint64 // operators recorded
+	Skipped  uint64 // of them, never run because nobody needed the result
+	Launches uint64 // kernels launched
+	Flushes  uint64 // submissions of pending work
+	Programs uint64 // kernels compiled
+}
+
+// binding is a storage as a kernel sees it.
+type binding struct {
+	st     *storage
+	offset int64 // bytes
+	write  bool
+}
+
+// node is a pending kernel.
+type node struct {
+	op    string
+	site  site
+	gen   lib.Generator
+	bufs  []binding  // in the kernel's order; each holds a claim unless it is of outs
+	outs  []*storage // what the node makes
+	alive int        // outs that are still claimed
+	dead  bool       // nobody needs the result
+
+	failed *error // where an update in place, which has no result, reports its error
+}
+
+// releaseInputs gives up the node's claims; eng.mu is held.
+func (n *node) releaseInputs() {
+	for _, b := range n.bufs {
+		if !n.makes(b.st) {
+			b.st.releaseLocked()
+		}
+	}
+	n.bufs = nil
+}
+
+func (n *node) makes(st *storage) bool {
+	for _, o := range n.outs {
+		if o == st {
+			return true
+		}
+	}
+	return false
+}
+
+var engines struct {
+	sync.Mutex
+	byDevice map[backend.Device]*engine
+	cpu      *engine
+	cpuErr   error
+}
+
+// engineFor returns the engine of a device.
+func engineFor(dev backend.Device) (*engine, error) {
+	if dev == nil {
+		return nil, errorOf(ErrDevice, "no device given (nil)")
+	}
+	engines.Lock()
+	defer engines.Unlock()
+	if e := engines.byDevice[dev]; e != nil {
+		return e, nil
+	}
+	info := dev.Info()
+	e := &engine{dev: dev, name: info.String(), isCPU: info.API == "cpu", target: info.Target(), align: max(1, info.Limits.BufferOffsetAlign),
+		programs: map[string]*program{}}
+	e.openMemory()
+	if engines.byDevice == nil {
+		engines.byDevice = map[backend.Device]*engine{}
+	}
+	engines.byDevice[dev] = e
+	if h, ok := backend.As[backend.CloseHooker](dev); ok {
+		h.OnClose(e.close)
+	}
+	return e, nil
+}
+
+// close forgets the device: its tensors are gone.
+func (e *engine) close() {
+	engines.Lock()
+	delete(engines.byDevice, e.dev)
+	engines.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed.Store(true)
+	e.pending = nil
+	_, _ = e.queue.Flush() // programs must outlive the launches that wait
+	for _, p := range e.programs {
+		if p.prog != nil {
+			p.prog.Free()
+		}
+	}
+	e.programs = map[string]*program{}
+	_ = e.alloc.Close() // the device closes next and says what is wrong with it
+}
+
+// CPU returns the CPU device, which is always there. Tensors made from Go slices are on it.
+func CPU() backend.Device {
+	e, err := cpuEngine()
+	if err != nil {
+		return nil
+	}
+	return e.dev
+}
+
+// cpuEngine opens the CPU once.
+func cpuEngine() (*engine, error) {
+	engines.Lock()
+	e, err := engines.cpu, engines.cpuErr
+	engines.Unlock()
+	if e != nil && !e.closed.Load() || err != nil {
+		return e, err
+	}
+	dev, err := backend.Open("cpu")
+	if err == nil {
+		e, err = engineFor(dev)
+	}
+	engines.Lock()
+	engines.cpu, engines.cpuErr = e, err
+	engines.Unlock()
+	return e, err
+}
+
+// add records a node that makes outs. It takes a claim on each input.
+func (e *engine) add(n *node) error {
+	if e.closed.Load() {
+		return fmt.Errorf("%s: %w", e.name, backend.ErrClosed)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.Nodes++
+	n.alive = len(n.outs)
+	var checks []*check
+	for _, b := range n.bufs {
+		if n.makes(b.st) {
+			continue
+		}
+		b.st.retain()
+		checks = mergeChecks(checks, b.st.checks)
+	}
+	for _, st := range n.outs {
+		st.node = n
+		st.checks = checks
+	}
+	for _, b := range n.bufs {
+		if b.write && !n.makes(b.st) {
+			b.st.checks = mergeChecks(b.st.checks, checks)
+		}
+	}
+	e.pending = append(e.pending, n)
+	if len(e.pending) >= maxPending {
+		return e.flushLocked()
+	}
+	return nil
+}
+
+// flush submits what is pending. The error is the device's; errors of single nodes stick to their results.
+func (e *engine) flush() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.flushLocked()
+}
+
+func (e *engine) flushLocked() error {
+	if e.closed.Load() {
+		return fmt.Errorf("%s: %w", e.name, backend.ErrClosed)
+	}
+	e.drain()
+	if len(e.pending) == 0 {
+		return e.queue.Err()
+	}
+	nodes := e.pending
+	e.pending = nil
+	e.stats.Flushes++
+	for _, n := range nodes {
+		if n.dead {
+			e.stats.Skipped++
+			continue
+		}
+		if err := e.launch(n); err != nil {
+			e.failNode(n, err)
+		}
+		for _, st := range n.outs {
+			st.node = nil
+		}
+		// The queue keeps the order, so that memory freed here can be reused by the nodes after this one.
+		n.releaseInputs()
+	}
+	_, err := e.queue.Flush()
+	return err
+}
+
+// failNode makes a node's results carry its error, with the operator and the place of the call.
+func (e *engine) failNode(n *node, err error) {
+	var op *Error
+	if !errors.As(err, &op) {
+		w := &Error{Op: n.op, Err: err}
+		w.File, w.Line = n.site.resolve()
+		err = trap(w)
+	}
+	for _, st := range n.outs {
+		st.err = err
+	}
+	if n.failed != nil {
+		*n.failed = err
+	}
+}
+
+// launch allocates a node's results and queues its kernels; e.mu is held.
+func (e *engine) launch(n *node) error {
+	for _, in := range n.bufs {
+		if in.st.err != nil {
+			return in.st.err
+		}
+	}
+	for _, st := range n.outs {
+		if st.mem != nil {
+			continue
+		}
+		m, err := e.allocate(st.bytes())
+		if err != nil {
+			return err
+		}
+		st.mem = m
+	}
+	regions := make([]backend.Region, len(n.bufs))
+	for i, in := range n.bufs {
+		if in.st.mem == nil {
+			return errorOf(ErrFreed, "an operand's memory is gone")
+		}
+		regions[i] = in.st.mem.region
+		regions[i].Offset += in.offset
+		regions[i].Size -= in.offset
+	}
+	return e.launchGen(n.gen, regions)
+}
+
+// launchGen queues the kernel of a generator.
+func (e *engine) launchGen(gen lib.Generator, regions []backend.Region) error {
+	groups, params, err := gen.Launch(e.target)
+	if err != nil {
+		return err
+	}
+	if groups[0]*groups[1]*groups[2] == 0 {
+		return nil
+	}
+	prog, err := e.program(gen)
+	if err != nil {
+		return err
+	}
+	e.stats.Launches++
+	return e.queue.Add(backend.Launch{Program: prog, Groups: groups, Buffers: regions, Params: params, Cost: gen.Cost()})
+}
+
+// program returns the compiled kernel of a generator, compiling it at its first use.
+func (e *engine) program(gen lib.Generator) (backend.Program, error) {
+	key := gen.Key()
+	if p := e.programs[key]; p != nil {
+		return p.prog, p.err
+	}
+	p := &program{}
+	e.programs[key] = p
+	k, err := gen.Build(e.target)
+	if err != nil {
+		p.err = err
+		return nil, err
+	}
+	p.prog, p.err = e.compile(k)
+	e.stats.Programs++
+	return p.prog, p.err
+}
+
+func (e *engine) compile(k *ir.Kernel) (backend.Program, error) {
+	if o, ok := backend.As[backend.Overrider](e.dev); ok && k.Template != nil {
+		prog, err := o.Override(k)
+		if err != nil || prog != nil {
+			return prog, err
+		}
+	}
+	return e.dev.Compile(k)
+}
+
+// read copies a storage's bytes from offset on to dst, after the work that makes them.
+func (e *engine) read(st *storage, offset int64, dst []byte) error {
+	e.mu.Lock()
+	err := e.flushLocked()
+	if st.err != nil {
+		err = st.err
+	}
+	checks := st.checks
+	var m *memory
+	if err == nil {
+		m = st.mem
+	}
+	st.retain()
+	e.mu.Unlock()
+	defer st.release()
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		return errorOf(ErrFreed, "the tensor's memory is gone")
+	}
+	if err := runChecks(checks); err != nil {
+		return err
+	}
+	if len(dst) == 0 {
+		return nil
+	}
+	return m.region.Buffer.Read(m.region.Offset+offset, dst)
+}
+
+// Synchronize submits what is pending on dev and waits until the device has done it.
+func Synchronize(dev backend.Device) error {
+	e, err := engineFor(dev)
+	if err != nil {
+		return err
+	}
+	if err := e.flush(); err != nil {
+		return err
+	}
+	return e.queue.Wait(context.Background())
+}
+
+// Flush submits what is pending on dev without waiting for it.
+func Flush(dev backend.Device) error {
+	e, err := engineFor(dev)
+	if err != nil {
+		return err
+	}
+	return e.flush()
+}
+
+// Launches returns the counters of dev's work.
+func Launches(dev backend.Device) LaunchStats {
+	e, err := engineFor(dev)
+	if err != nil {
+		return LaunchStats{}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stats
+}

@@ -1,0 +1,121 @@
+package tensor
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/anygpu/anygpu/backend"
+)
+
+// memory is a piece of device memory.
+type memory struct {
+	block  *backend.Block
+	region backend.Region
+}
+
+func (m *memory) free() { m.block.Free() }
+
+// allocate returns memory; e.mu is held.
+func (e *engine) allocate(size int64) (*memory, error) {
+	b, err := e.alloc.Alloc(size)
+	if err != nil {
+		return nil, err
+	}
+	return &memory{b, b.Region()}, nil
+}
+
+// openMemory makes the engine's allocator and queue.
+func (e *engine) openMemory() {
+	e.queue = backend.NewQueue(e.dev, backend.QueueConfig{})
+	e.alloc = backend.NewAllocator(e.dev, backend.AllocatorConfig{
+		Flush: func() error {
+			_, err := e.queue.Flush()
+			return err
+		},
+		Reclaim: e.reclaim,
+	})
+}
+
+// bury is called by the collector for a tensor that became unreachable. It takes no engine lock, because the engine may be
+// waiting for the collector just then.
+func (r *ref) bury() {
+	if r.done.Swap(true) {
+		return
+	}
+	if st := r.st; st.refs.Add(-1) == 0 {
+		e := st.eng
+		e.graveMu.Lock()
+		e.graves = append(e.graves, st)
+		e.graveMu.Unlock()
+	}
+}
+
+// drain frees what the collector found; e.mu is held.
+func (e *engine) drain() {
+	e.graveMu.Lock()
+	graves := e.graves
+	e.graves = nil
+	e.graveMu.Unlock()
+	for _, st := range graves {
+		st.drop()
+	}
+}
+
+// reclaim asks the collector for tensors that nobody can reach, when memory has run out; e.mu is held.
+func (e *engine) reclaim() {
+	for range 2 { // the second round finds what only the first round's tensors held
+		runtime.GC()
+		time.Sleep(2 * time.Millisecond) // cleanups run in a goroutine of their own
+	}
+	e.drain()
+}
+
+// MemoryStats returns the statistics of dev's memory, as torch.cuda.memory_stats.
+func MemoryStats(dev backend.Device) backend.Stats {
+	e, err := engineFor(dev)
+	if err != nil {
+		return backend.Stats{}
+	}
+	return e.alloc.Stats()
+}
+
+// MemorySummary returns the statistics of dev's memory as a table for people.
+func MemorySummary(dev backend.Device) string {
+	e, err := engineFor(dev)
+	if err != nil {
+		return err.Error()
+	}
+	return e.alloc.Summary()
+}
+
+// ResetPeakMemory sets the peaks of dev's memory statistics to the current values.
+func ResetPeakMemory(dev backend.Device) {
+	if e, err := engineFor(dev); err == nil {
+		e.alloc.ResetPeak()
+	}
+}
+
+// SetMemoryLimit bounds the bytes that may be held from dev; 0 is no bound.
+func SetMemoryLimit(dev backend.Device, bytes int64) error {
+	e, err := engineFor(dev)
+	if err == nil {
+		e.alloc.SetLimit(bytes)
+	}
+	return err
+}
+
+// EmptyCache gives dev's memory that no tensor uses back to it.
+func EmptyCache(dev backend.Device) error {
+	e, err := engineFor(dev)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.drain()
+	err = e.flushLocked()
+	e.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return e.alloc.EmptyCache()
+}

@@ -1,0 +1,119 @@
+package tensor
+
+import (
+	"fmt"
+	"sync"
+)
+
+// Class says what autocast does with an operator's operands (PyTorch's lists, pytorch-semantics b7).
+type Class int
+
+// The autocast classes.
+const (
+	AsIs   Class = iota // operands stay as they are
+	Lower               // float operands become the lower precision: products
+	F32                 // float operands become float32: where range or sums matter
+	Widest              // float operands become the widest of them
+	Banned              // an error under autocast
+)
+
+// String returns the class's name.
+func (c Class) String() string {
+	return [...]string{"as is", "lower precision", "float32", "widest", "banned"}[c]
+}
+
+// OpKind is the kind of an operator.
+type OpKind int
+
+// The kinds of operators.
+const (
+	KindElementwise OpKind = iota
+	KindReduction
+	KindTemplate  // matrix product
+	KindView      // shares memory with its operand
+	KindComposite // made of other operators
+	KindRandom
+	KindMove // copies between devices, dtypes and layouts
+)
+
+// String returns the kind's name.
+func (k OpKind) String() string {
+	return [...]string{"elementwise", "reduction", "template", "view", "composite", "random", "move"}[k]
+}
+
+// Attrs are an operator's attributes by PyTorch's names: numbers as float64 or int, lists as []int or []any, flags as bool,
+// modes as string. It is the form of tests and documentation; programs call the Go functions.
+type Attrs map[string]any
+
+// Array is a tensor in plain Go, for references and samples: row-major float64.
+type Array struct {
+	Shape []int
+	Data  []float64
+	DType DType // InvalidDType means Float32
+}
+
+// Sample is a test case of an operator: operands and attributes, and for an invalid one a part of the error it gives.
+type Sample struct {
+	Name  string
+	In    []Array
+	Attrs Attrs
+	Err   string
+}
+
+// OpInfo is a row of the operator table.
+type OpInfo struct {
+	Name   string
+	Doc    string
+	Kind   OpKind
+	Class  Class
+	Inputs []string // operand names
+	Params []string // names of scalar attributes, in order
+	// Differentiable says which operands gradients flow to; nil: all floating-point ones.
+	Differentiable []bool
+	// Call runs the operator on operands and attributes.
+	Call func(in []*Tensor, attrs Attrs) []*Tensor
+	// Ref is an independent reference in float64; nil where the golden cases are the only one.
+	Ref func(in []Array, attrs Attrs) ([]Array, error)
+	// Samples are test cases, valid and invalid.
+	Samples []Sample
+
+	elementwise *Elementwise
+}
+
+// Elementwise returns the definition of an elementwise operator, or nil.
+func (o *OpInfo) Elementwise() *Elementwise { return o.elementwise }
+
+var table struct {
+	sync.RWMutex
+	ops    []*OpInfo
+	byName map[string]*OpInfo
+}
+
+// register adds a row. Defining a name twice is a programming error and panics, as in database/sql.
+func register(o *OpInfo) *OpInfo {
+	table.Lock()
+	defer table.Unlock()
+	if o.Name == "" || table.byName[o.Name] != nil {
+		panic(fmt.Sprintf("tensor: operator %q is defined twice or has no name", o.Name))
+	}
+	if table.byName == nil {
+		table.byName = map[string]*OpInfo{}
+	}
+	table.ops = append(table.ops, o)
+	table.byName[o.Name] = o
+	return o
+}
+
+// Ops returns the rows of the operator table in order of definition.
+func Ops() []*OpInfo {
+	table.RLock()
+	defer table.RUnlock()
+	return append([]*OpInfo(nil), table.ops...)
+}
+
+// LookupOp returns the row of that name, or nil.
+func LookupOp(name string) *OpInfo {
+	table.RLock()
+	defer table.RUnlock()
+	return table.byName[name]
+}

@@ -1,0 +1,82 @@
+package tensor
+
+import (
+	"sync/atomic"
+)
+
+// storage is what tensors share: memory of a device, or a pending computation of it.
+type storage struct {
+	eng    *engine
+	dtype  DType
+	n      int // elements
+	serial uint64
+	refs   atomic.Int32
+
+	version atomic.Uint32 // counts updates in place
+
+	// Guarded by eng.mu.
+	node   *node   // the pending node that makes it
+	mem    *memory // once made
+	err    error   // why it could not be made
+	checks []*check
+	leaf   bool // it is some leaf's gradient
+}
+
+var storageSerial atomic.Uint64
+
+// newStorage returns a storage with one claim on it and no memory yet.
+func (e *engine) newStorage(dtype DType, n int) *storage {
+	st := &storage{eng: e, dtype: dtype, n: n, serial: storageSerial.Add(1)}
+	st.refs.Store(1)
+	return st
+}
+
+// bytes is the size of the storage's memory: whole words, and never empty, so that it can be bound.
+func (st *storage) bytes() int64 {
+	return max(4, (int64(st.n)*int64(st.dtype.Size())+3)&^3)
+}
+
+func (st *storage) retain() { st.refs.Add(1) }
+
+// release gives up a claim; the last frees the memory, or drops the pending node that nobody needs any more.
+func (st *storage) release() {
+	if st.refs.Add(-1) == 0 {
+		st.eng.mu.Lock()
+		st.drop()
+		st.eng.mu.Unlock()
+	}
+}
+
+// releaseLocked is release with eng.mu held.
+func (st *storage) releaseLocked() {
+	if st.refs.Add(-1) == 0 {
+		st.drop()
+	}
+}
+
+// drop frees a storage without claims; eng.mu is held.
+func (st *storage) drop() {
+	if st.mem != nil {
+		st.mem.free()
+		st.mem = nil
+	}
+	st.checks = nil
+	n := st.node
+	if n == nil || n.dead {
+		return
+	}
+	st.node = nil
+	n.alive--
+	if n.alive > 0 {
+		return
+	}
+	n.dead = true
+	n.releaseInputs()
+}
+
+// failure returns why the storage could not be made, if that is known.
+func (st *storage) failure() error {
+	st.eng.mu.Lock()
+	defer st.eng.mu.Unlock()
+	return st.err
+}
