@@ -174,9 +174,7 @@ func (q *Queue) submit() error {
 		if err := q.inflight[0].Wait(context.Background()); err != nil {
 			return q.fail(err)
 		}
-		if err := q.reap(); err != nil {
-			return err
-		}
+		q.inflight = slices.Delete(q.inflight, 0, 1)
 	}
 	// The device may keep the slice until it is done.
 	batch := q.pending
@@ -207,6 +205,9 @@ func (q *Queue) reap() error {
 func (q *Queue) fail(err error) error {
 	if q.err == nil {
 		q.err = err
+	}
+	if s, ok := As[*shared](q.dev); ok {
+		s.note(err)
 	}
 	q.pending, q.cost, q.inflight = nil, 0, nil
 	return q.err
