@@ -79,7 +79,8 @@ const (
 
 // Reduce reduces the middle dimension of contiguous inputs of shape [Outer, N, Inner] to [Outer, Inner]. Floats
 // accumulate in F32 (F64 for F64), by a fixed tree; I32, U8 and Bool sums accumulate in I64 where Out is I64.
-// Buffers are bound inputs, then extra epilogue inputs, then the output.
+// Buffers are bound inputs, then the output. Max, Min and Arg over no elements are an error of Launch; the other
+// reductions of nothing give their neutral element. A reduction to few outputs is best run as two kernels ([Reduce.Split]).
 type Reduce struct {
 	Name            string
 	Ops             []string
@@ -94,6 +95,9 @@ type Reduce struct {
 	Prologue func(b *ir.Builder, in, scalars []ir.Value) ir.Value
 	// Epilogue computes the output from the reduced value; nil is the value itself. n is N as F32.
 	Epilogue func(b *ir.Builder, acc, n ir.Value, scalars []ir.Value) ir.Value
+
+	split int // rows are cut into this many parts, each with an output of its own; 0 is 1 (see Split)
+	count int // what Epilogue gets as n, where N is not that; 0 is N (see Split)
 }
 
 // Softmax computes softmax, or its logarithm, over the middle dimension of a contiguous [Outer, N, Inner] input, in F32
@@ -167,7 +171,8 @@ type MultiTensor struct {
 	Body func(b *ir.Builder, vals, shared, scalars []ir.Value) (out []ir.Value, flag ir.Value)
 }
 
-// MultiTensorMax returns how many tensors one MultiTensor kernel can take on a target.
+// MultiTensorMax returns how many tensors one MultiTensor kernel can take on a target: what the device can bind, and at most 32,
+// because each tensor is code.
 func MultiTensorMax(t Target, perTensor, shared int, flag bool) int {
 	n := t.Caps.MaxBuffers - shared
 	if flag {
@@ -176,5 +181,5 @@ func MultiTensorMax(t Target, perTensor, shared int, flag bool) int {
 	if perTensor < 1 {
 		return 1
 	}
-	return max(1, n/perTensor)
+	return max(1, min(32, n/perTensor))
 }

@@ -1,0 +1,160 @@
+package lib
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/anygpu/anygpu/shaders/ir"
+)
+
+// String returns the distribution's name.
+func (d RandomKind) String() string {
+	names := [...]string{"uniform", "normal", "bernoulli", "bits"}
+	if d < 0 || int(d) >= len(names) {
+		return "unknown"
+	}
+	return names[d]
+}
+
+// Key identifies the kernel; size, seed, offset and probability are launch parameters.
+func (r *Random) Key() string {
+	return fmt.Sprintf("random|%s|%s|%v", r.Dist, r.Out, r.N%4 == 0)
+}
+
+// Build makes the kernel.
+func (r *Random) Build(t Target) (*ir.Kernel, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	b := ir.NewBuilder("random_"+r.Dist.String(), t.config().local, 1, 1)
+	b.SetOps("random_" + r.Dist.String())
+	out := b.Buffer("out", r.Out, ir.Write)
+	n := b.Param("n", ir.U32)
+	key := [2]ir.Value{b.Param("seed_lo", ir.U32), b.Param("seed_hi", ir.U32)}
+	offset := [2]ir.Value{b.Param("offset_lo", ir.U32), b.Param("offset_hi", ir.U32)}
+	var prob ir.Value
+	if r.Dist == RandomBernoulli {
+		prob = b.Param("p", ir.F32)
+	}
+	block := b.LinearID()
+	first := b.Mul(block, b.U32(4))
+	full := b.Div(n, b.U32(4))
+	b.If(b.Lt(block, b.Div(b.Add(n, b.U32(3)), b.U32(4))), func() {
+		lo := b.Add(offset[0], block)
+		hi := b.Add(offset[1], b.Select(b.Lt(lo, block), b.U32(1), b.U32(0)))
+		words := philox(b, key, [4]ir.Value{lo, hi, b.U32(0), b.U32(0)})
+		values := r.values(b, words, prob)
+		o := Operand{Kind: r.Out}
+		single := func(i int) { store(b, out, o, b.Add(first, b.U32(uint32(i))), values[i], 1, accessVector, nil) }
+		whole := func() {
+			if t.config().width >= 4 {
+				store(b, out, o, first, b.Vec(values[:]...), 4, accessVector, nil)
+				return
+			}
+			for i := range values {
+				single(i)
+			}
+		}
+		if r.N%4 == 0 {
+			whole()
+			return
+		}
+		b.If(b.Lt(block, full), whole, func() {
+			for i := range 3 {
+				b.If(b.Lt(b.Add(first, b.U32(uint32(i))), n), func() { single(i) }, nil)
+			}
+		})
+	}, nil)
+	k, err := b.Build()
+	if err != nil {
+		return nil, fmt.Errorf("random %s: %w", r.Dist, err)
+	}
+	return k, nil
+}
+
+// values makes four elements of a block's words.
+func (r *Random) values(b *ir.Builder, w [4]ir.Value, prob ir.Value) [4]ir.Value {
+	switch r.Dist {
+	case RandomBits:
+		return w
+	case RandomNormal:
+		x0, x1 := boxMuller(b, w[0], w[1])
+		x2, x3 := boxMuller(b, w[2], w[3])
+		w = [4]ir.Value{x0, x1, x2, x3}
+	default:
+		for i := range w {
+			w[i] = uniform(b, w[i])
+			if r.Dist == RandomBernoulli {
+				w[i] = b.Lt(w[i], prob)
+			}
+		}
+	}
+	if r.Out == ir.F64 {
+		for i := range w {
+			w[i] = b.Convert(w[i], ir.F64)
+		}
+	}
+	return w
+}
+
+// uniform returns the high 24 bits of w as a fraction in [0, 1), exactly.
+func uniform(b *ir.Builder, w ir.Value) ir.Value {
+	i := b.BitCast(b.Shr(w, b.U32(8)), ir.I32)
+	return b.Mul(b.Convert(i, ir.F32), b.F32(0x1p-24))
+}
+
+// boxMuller returns two independent normal variates (Box and Muller, "A note on the generation of random normal
+// deviates", 1958). The radius comes from all 32 bits of u, as (u+1/2)/2^32, which is never 0; the angle is in [-pi, pi).
+func boxMuller(b *ir.Builder, u, v ir.Value) (x, y ir.Value) {
+	fraction := b.Add(b.Mul(b.Convert(u, ir.F32), b.F32(0x1p-32)), b.F32(0x1p-33))
+	// Rounding can take the fraction to 1 and its logarithm, on a device, to a little above 0.
+	radius := b.Sqrt(b.Max(b.Mul(b.F32(-2), b.Log(fraction)), b.F32(0)))
+	turn := b.Mul(b.Convert(b.Shr(b.BitCast(v, ir.I32), b.I32(8)), ir.F32), b.F32(0x1p-24))
+	angle := b.Mul(turn, b.F32(2*math.Pi))
+	return b.Mul(radius, b.Cos(angle)), b.Mul(radius, b.Sin(angle))
+}
+
+// Launch returns the grid and the parameters.
+func (r *Random) Launch(t Target) (groups [3]int, params []uint32, err error) {
+	if err := r.check(); err != nil {
+		return groups, nil, err
+	}
+	params = []uint32{uint32(r.N), uint32(r.Seed), uint32(r.Seed >> 32), uint32(r.Offset), uint32(r.Offset >> 32)}
+	if r.Dist == RandomBernoulli {
+		params = append(params, math.Float32bits(r.P))
+	}
+	groups, err = t.fold("random "+r.Dist.String(), uint64(ceilDiv(ceilDiv(r.N, 4), t.config().local)))
+	return groups, params, err
+}
+
+// Cost returns an estimate of the operations: ten rounds of Philox for four elements, and the distribution.
+func (r *Random) Cost() float64 {
+	per := 25.0
+	if r.Dist == RandomNormal {
+		per = 50
+	}
+	return per * float64(r.N)
+}
+
+func (r *Random) check() error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("random %s: %w", r.Dist, fmt.Errorf(format, args...))
+	}
+	want := map[RandomKind][]ir.Kind{
+		RandomUniform: {ir.F32, ir.F16, ir.BF16, ir.F64}, RandomNormal: {ir.F32, ir.F16, ir.BF16, ir.F64},
+		RandomBernoulli: {ir.U8}, RandomBits: {ir.U32},
+	}[r.Dist]
+	for _, k := range want {
+		if k != r.Out {
+			continue
+		}
+		switch {
+		case r.N < 0 || r.N > maxReduceElements:
+			return fail("%d elements; at most %d in one tensor", r.N, maxReduceElements)
+		case r.Dist == RandomBernoulli && !(r.P >= 0 && r.P <= 1):
+			return fail("probability %v is not between 0 and 1", r.P)
+		}
+		return nil
+	}
+	return fail("output kind %s; it makes %v", r.Out, want)
+}

@@ -1,0 +1,47 @@
+package lib
+
+// Split returns two reductions that together do r where r alone would leave most of the device idle: few outputs of
+// many elements each, such as the sum of a whole tensor. first reads r's inputs and writes a contiguous
+// temporary of shape [Outer, first.Pieces(), Inner] and kind first.Out.Kind; second reads it and writes r's output. ok is false where one
+// kernel is as good, and for ArgMax and ArgMin.
+func (r *Reduce) Split(t Target) (first, second *Reduce, ok bool) {
+	if r.Op.isArg() || r.split > 1 || r.Outer < 1 || r.Inner < 1 || r.check(t) != nil {
+		return nil, nil, false
+	}
+	c := t.config()
+	p := r.plan()
+	s := p.shape(r, t)
+	// busy is how many invocations (CPU) or workgroups (GPU) the single kernel has.
+	busy := int(s.groups(r, p))
+	if !c.tree {
+		busy = r.Outer * ceilDiv(r.Inner, s.width)
+	}
+	piece := c.piece
+	if r.Inner > 1 {
+		piece = max(64, c.piece/max(s.width, s.local/s.lanes))
+	}
+	pieces := min(ceilDiv(c.parallel, busy), r.N/piece)
+	if 2*busy > c.parallel || pieces < 2 {
+		return nil, nil, false
+	}
+	kind, err := (&reduceEmitter{Reduce: r, reducePlan: p, t: t}).elementKind()
+	if err != nil {
+		return nil, nil, false
+	}
+	temp := Operand{Kind: r.Op.accumulatorKind(kind, r.Out.Kind)}
+	pieces = ceilDiv(r.N, pieceLength(r.N, pieces)) // none may be empty
+
+	a := *r
+	a.Name, a.BodyKey = kernelName(r.Name, "reduce_"+r.Op.String())+"_1", r.BodyKey+"/1"
+	a.Epilogue, a.Out, a.split = nil, temp, pieces
+	z := *r
+	z.Name, z.BodyKey = kernelName(r.Name, "reduce_"+r.Op.String())+"_2", r.BodyKey+"/2"
+	z.Prologue, z.In, z.N = nil, []Operand{temp}, pieces
+	if z.count == 0 {
+		z.count = r.N
+	}
+	return &a, &z, true
+}
+
+// Pieces returns how many parts each row is cut into: 1, or more for the first reduction of a Split.
+func (r *Reduce) Pieces() int { return max(r.split, 1) }
