@@ -101,7 +101,11 @@ const (
 
 // String returns a word for people and JSON.
 func (t DeviceType) String() string {
-	return [...]string{"other", "cpu", "integrated gpu", "discrete gpu", "virtual gpu", "accelerator"}[t]
+	names := [...]string{"other", "cpu", "integrated gpu", "discrete gpu", "virtual gpu", "accelerator"}
+	if t < 0 || int(t) >= len(names) {
+		return names[OtherDevice] // a driver's mistake, not worth a panic
+	}
+	return names[t]
 }
 
 // IsGPU reports whether t is a GPU (and so may be the default device).
