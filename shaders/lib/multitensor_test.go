@@ -1,0 +1,73 @@
+package lib_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/anygpu/anygpu/shaders/ir"
+	"github.com/anygpu/anygpu/shaders/lib"
+)
+
+// momentum is SGD with momentum on f16 weights and f32 state, with unscaling of the gradient and a check for infinities.
+func momentum(sizes []int) *lib.MultiTensor {
+	return &lib.MultiTensor{Name: "sgd", BodyKey: "sgd", Sizes: sizes, Flag: true, Shared: []ir.Kind{ir.F32},
+		PerTensor: []lib.TensorBuffer{{Kind: ir.F32, Access: ir.ReadWrite}, {Kind: ir.F16, Access: ir.Read}, {Kind: ir.F32, Access: ir.ReadWrite}, {Kind: ir.F16, Access: ir.Write}},
+		Scalars:   []ir.Kind{ir.F32}, ScalarBits: []uint32{math.Float32bits(0.5)},
+		Body: func(b *ir.Builder, v, shared, s []ir.Value) ([]ir.Value, ir.Value) {
+			g := b.Div(v[1], b.Splat(shared[0], v[1].Type.Lanes))
+			m := b.Add(b.Mul(v[2], s[0]), g)
+			p := b.Sub(v[0], m)
+			return []ir.Value{p, m, p}, b.Not(b.IsFinite(v[1]))
+		}}
+}
+
+func multiCases() []kcase {
+	var out []kcase
+	for _, sizes := range [][]int{{1}, {16}, {1000}, {0, 37, 64, 3, 0}, {5000, 10, 784, 12, 9}, {0}} {
+		for _, bad := range []bool{false, true} {
+			m := momentum(sizes)
+			var bufs []array
+			flag := 0.0
+			for i, n := range sizes {
+				p, g, v := noise(ir.F32, n, uint64(i)), noise(ir.F16, n, uint64(i+50)), noise(ir.F32, n, uint64(i+90))
+				if bad && i == len(sizes)-1 && n > 0 {
+					g[n-1] = math.Inf(1)
+					flag = 1
+				}
+				newP, newV, half := make([]float64, n), make([]float64, n), make([]float64, n)
+				for j := range n {
+					newV[j] = v[j]*0.5 + g[j]/4
+					newP[j] = p[j] - newV[j]
+					half[j] = round(ir.F16, newP[j])
+				}
+				bufs = append(bufs, array{kind: ir.F32, data: p, want: newP, rel: 1e-6, abs: 1e-6}, array{kind: ir.F16, data: g},
+					array{kind: ir.F32, data: v, want: newV, rel: 1e-6, abs: 1e-6}, array{kind: ir.F16, data: make([]float64, n), want: half, rel: 1e-3, abs: 1e-3})
+			}
+			bufs = append(bufs, array{kind: ir.F32, data: []float64{4}}, array{kind: ir.U32, data: []float64{0}, want: []float64{flag}})
+			c := kcase{name: fmt.Sprintf("multitensor %v %v", sizes, bad), bufs: bufs, steps: one(m, len(bufs))}
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func TestMultiTensorLimits(t *testing.T) {
+	target := targets()[1].t
+	if n := lib.MultiTensorMax(target, 4, 1, true); n != 7 {
+		t.Errorf("MultiTensorMax is %d, want 7", n)
+	}
+	if _, err := momentum([]int{1, 2, 3, 4, 5, 6, 7}).Build(target); err != nil {
+		t.Error(err)
+	}
+	_, err := momentum([]int{1, 2, 3, 4, 5, 6, 7, 8}).Build(target)
+	if want := "at most 7 tensors at a time"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got error %v, want one with %q", err, want)
+	}
+	m := momentum([]int{5})
+	m.Body = func(b *ir.Builder, v, _, _ []ir.Value) ([]ir.Value, ir.Value) { return v[:1], b.Bool(true) }
+	if _, err := m.Build(target); err == nil || !strings.Contains(err.Error(), "returned 1 values") {
+		t.Errorf("too few results: %v", err)
+	}
+}
