@@ -1,0 +1,3 @@
+package clload
+
+//go:generate go run generate.go
