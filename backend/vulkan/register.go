@@ -1,0 +1,5 @@
+package vulkan
+
+import "github.com/anygpu/anygpu/backend"
+
+func init() { backend.Register("vulkan", theDriver) }
