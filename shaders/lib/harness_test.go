@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"sync"
 	"testing"
 
 	"github.com/anygpu/anygpu/shaders/interp"
@@ -32,9 +33,10 @@ type step struct {
 
 // kcase is a case.
 type kcase struct {
-	name  string
-	bufs  []array
-	steps func(t lib.Target) []step
+	name   string
+	bufs   []array
+	steps  func(t lib.Target) []step
+	math64 bool // needs functions such as exp in double precision
 }
 
 func one(gen lib.Generator, n int) func(lib.Target) []step {
@@ -224,10 +226,11 @@ func targets() []checked {
 	}
 }
 
-// supports reports whether a target can run a case: double precision is the only thing that is not made up for.
+// supports reports whether a target can run a case: double precision is the only thing that is not made up for, and
+// Vulkan has no functions of it.
 func supports(t lib.Target, c kcase) bool {
 	for _, a := range c.bufs {
-		if a.kind == ir.F64 && !t.Caps.F64 {
+		if a.kind == ir.F64 && (!t.Caps.F64 || t.API == "vulkan" && c.math64) {
 			return false
 		}
 	}
@@ -248,13 +251,14 @@ func TestChecked(t *testing.T) {
 	}
 }
 
-func allCases() []kcase {
+// allCases makes the cases once; nothing changes them.
+var allCases = sync.OnceValue(func() []kcase {
 	var all []kcase
-	for _, f := range []func() []kcase{elementwiseCases, reduceCases, softmaxCases, randomCases, multiCases} {
+	for _, f := range []func() []kcase{elementwiseCases, reduceCases, softmaxCases, randomCases, multiCases, matMulCases} {
 		all = append(all, f()...)
 	}
 	return all
-}
+})
 
 // noise returns n reproducible values in [-1, 1), different for each seed, of kind k.
 func noise(k ir.Kind, n int, seed uint64) []float64 {

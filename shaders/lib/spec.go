@@ -123,6 +123,9 @@ type MatMul struct {
 	EpilogueKey                string // identifies Epilogue
 	// Epilogue maps the F32 result (bias added) to the value stored; nil stores it as it is.
 	Epilogue func(b *ir.Builder, x ir.Value) ir.Value
+	// Tile chooses an entry of the target's table of tiles ([Target.MatMulTiles]), counted from 1, for tuning and tests; 0
+	// chooses by the sizes.
+	Tile int
 }
 
 // RandomKind is a distribution.

@@ -80,6 +80,12 @@ func (p *printer) learn(in instruction) {
 		p.scalar(arg(0), scalarType{name: fmt.Sprintf("f%d", arg(1)), width: arg(1), float: true})
 	case opTypeVector:
 		p.call(arg(0), fmt.Sprintf("%sx%d", p.names[arg(1)], arg(2)))
+	case opTypeRuntimeArray:
+		p.call(arg(0), "array_"+p.names[arg(1)])
+	case opTypeStruct:
+		if _, named := p.names[arg(0)]; !named && len(o) == 2 {
+			p.call(arg(0), "block_"+p.names[arg(1)])
+		}
 	case opTypePointer:
 		p.call(arg(0), fmt.Sprintf("ptr_%s_%s", enumNames['o'][arg(1)], p.names[arg(2)]))
 	case opConstant:
