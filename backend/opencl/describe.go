@@ -154,7 +154,7 @@ func (q *describer) caps(limits backend.Limits) ir.Caps {
 		I64:            !embedded || q.exts["cles_khr_int64"],
 		F64:            q.exts["cl_khr_fp64"],
 		MaxLanes:       16,
-		NativeMath:     nativeMath,
+		NativeMath:     ir.OpenCLMath(),
 		MaxInvocations: int(value[uintptr](q, deviceMaxWorkGroupSize, "workgroup size")),
 		SharedBytes:    int(clamp(value[uint64](q, deviceLocalMemSize, "local memory size"))),
 		MaxBufferBytes: limits.MaxAllocBytes,

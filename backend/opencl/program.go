@@ -3,6 +3,7 @@
 package opencl
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/jgillich/go-opencl/cl"
@@ -44,11 +45,8 @@ func (d *device) Compile(k *ir.Kernel) (backend.Program, error) {
 	if k == nil {
 		return nil, fmt.Errorf("%s: cannot compile a nil kernel", d.info)
 	}
-	if k, err = ir.Lower(k, d.info.Caps); err != nil {
-		return nil, fmt.Errorf("%s: %w", d.info, err)
-	}
-	if err := d.fits(k); err != nil {
-		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
+	if k, err = d.lower(k); err != nil {
+		return nil, err
 	}
 	text, err := clc.Emit(k, clc.Options{SplitFma: d.config&fpFMA == 0})
 	if err != nil {
@@ -69,26 +67,21 @@ func (d *device) Compile(k *ir.Kernel) (backend.Program, error) {
 	return p, nil
 }
 
-// fits checks a kernel against the device's limits, which the API would report without saying which.
-func (d *device) fits(k *ir.Kernel) error {
-	c := d.info.Caps
-	limits := []struct {
-		name               string
-		requested, allowed int
-	}{
-		{"CL_DEVICE_MAX_WORK_GROUP_SIZE", k.Invocations(), c.MaxInvocations},
-		{"CL_DEVICE_MAX_WORK_ITEM_SIZES[0]", k.Local[0], c.MaxLocal[0]},
-		{"CL_DEVICE_MAX_WORK_ITEM_SIZES[1]", k.Local[1], c.MaxLocal[1]},
-		{"CL_DEVICE_MAX_WORK_ITEM_SIZES[2]", k.Local[2], c.MaxLocal[2]},
-		{"CL_DEVICE_LOCAL_MEM_SIZE", k.SharedBytes(), c.SharedBytes},
-		{"number of buffers in CL_DEVICE_MAX_PARAMETER_SIZE", len(k.Globals()), c.MaxBuffers},
+// lower rewrites a kernel to the device's capabilities, and makes the backend's errors of those of the IR.
+func (d *device) lower(k *ir.Kernel) (*ir.Kernel, error) {
+	low, err := ir.Lower(k, d.info.Caps)
+	var limit *ir.LimitError
+	switch {
+	case err == nil:
+		return low, nil
+	case errors.As(err, &limit):
+		return nil, fmt.Errorf("kernel %s: %w", k.Name, &backend.LimitError{
+			Device: d.info.String(), Limit: limit.Limit, Requested: limit.Wanted, Allowed: limit.Allowed,
+		})
+	case errors.Is(err, ir.ErrUnsupported):
+		return nil, fmt.Errorf("%s: %w: %w", d.info, backend.ErrUnsupported, err)
 	}
-	for _, l := range limits {
-		if l.requested > l.allowed {
-			return &backend.LimitError{Device: d.info.String(), Limit: l.name, Requested: int64(l.requested), Allowed: int64(l.allowed)}
-		}
-	}
-	return nil
+	return nil, fmt.Errorf("%s: %w", d.info, err)
 }
 
 // options returns the build options. Division and square root are rounded correctly where the device can do so.
