@@ -181,7 +181,7 @@ func (c *candidate) fill() {
 		Memory:        mainHeap(c.memory()).size,
 		Limits: backend.Limits{
 			MaxAllocBytes:     clampInt64(uint64(p.max_alloc_bytes)),
-			MaxAllocs:         int(min(uint32(lim.maxMemoryAllocationCount), 1<<30)),
+			MaxAllocs:         clampInt(uint32(lim.maxMemoryAllocationCount)),
 			BufferOffsetAlign: max(4, clampInt64(uint64(lim.minStorageBufferOffsetAlignment))),
 		},
 	}
@@ -197,6 +197,9 @@ func (c *candidate) fill() {
 	switch p.driver_id {
 	case 14, 16, 22, 23: // MoltenVK, Juice, Venus, Dozen
 		c.layered = true
+	}
+	if c.info.Limits.MaxAllocs >= 1<<30 {
+		c.info.Limits.MaxAllocs = 0 // no limit
 	}
 	if c.info.Limits.MaxAllocBytes == 0 {
 		c.info.Limits.MaxAllocBytes = 1 << 30 // the least that Vulkan 1.1 allows

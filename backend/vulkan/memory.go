@@ -144,7 +144,7 @@ func (m *memory) bytes(offset, n int64) []byte {
 }
 
 // newMemory makes a buffer of size bytes in the first type of order that the buffer may use and that has room, and maps
-// it if its type allows. The caller has counted the allocation.
+// it if its type allows.
 func (d *device) newMemory(size int64, order []int) (*memory, error) {
 	info := vk.BufferCreateInfo{
 		SType: vk.StructureTypeBufferCreateInfo,
