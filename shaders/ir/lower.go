@@ -54,6 +54,9 @@ func Lower(k *Kernel, caps Caps) (*Kernel, error) {
 		if err != nil {
 			return nil, err
 		}
+		if n == k {
+			continue
+		}
 		if err := Verify(n); err != nil {
 			return nil, fmt.Errorf("after lowering pass %s: %w", p.name, err)
 		}

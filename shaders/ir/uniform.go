@@ -8,7 +8,7 @@ package ir
 // nothing changes.
 type divergence struct {
 	k       *Kernel
-	div     map[*Instr]bool
+	div     []bool // by ID
 	changed bool
 	barrier *Instr // first barrier seen under divergent control flow
 }
@@ -20,7 +20,7 @@ func divergentBarrier(k *Kernel) *Instr {
 	if !barriers {
 		return nil
 	}
-	d := &divergence{k: k, div: map[*Instr]bool{}}
+	d := &divergence{k: k, div: make([]bool, k.NumInstr)}
 	for d.changed = true; d.changed; {
 		d.changed, d.barrier = false, nil
 		d.block(k.Body, false)
@@ -29,15 +29,15 @@ func divergentBarrier(k *Kernel) *Instr {
 }
 
 func (d *divergence) mark(in *Instr, divergent bool) {
-	if divergent && !d.div[in] {
-		d.div[in] = true
+	if divergent && !d.div[in.ID] {
+		d.div[in.ID] = true
 		d.changed = true
 	}
 }
 
 func (d *divergence) any(args []Value) bool {
 	for _, a := range args {
-		if d.div[a] {
+		if d.div[a.ID] {
 			return true
 		}
 	}
@@ -53,9 +53,9 @@ func (d *divergence) block(b *Block, under bool) {
 		case OpLoad, OpAtomicAdd, OpAtomicMin, OpAtomicMax, OpAtomicAnd, OpAtomicOr, OpAtomicXchg, OpAtomicCAS:
 			d.mark(in, true)
 		case OpSet:
-			d.mark(in.Args[0], under || d.div[in.Args[1]])
+			d.mark(in.Args[0], under || d.div[in.Args[1].ID])
 		case OpIf:
-			inner := under || d.div[in.Args[0]]
+			inner := under || d.div[in.Args[0].ID]
 			d.block(in.Blocks[0], inner)
 			d.block(in.Blocks[1], inner)
 		case OpFor:

@@ -1,8 +1,6 @@
 package ir
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Verify checks a kernel: declarations, one rule for each instruction (operand count, types, lanes, memory access),
 // scopes (a value is used only after its definition, in the same or an inner block), structured control flow, and
@@ -12,7 +10,7 @@ func Verify(k *Kernel) error {
 	if k == nil {
 		return errNilKernel
 	}
-	v := &verifier{k: k, seen: make([]bool, max(k.NumInstr, 0)), scope: map[*Instr]bool{}, mems: map[*Mem]bool{}}
+	v := &verifier{k: k, seen: make([]bool, max(k.NumInstr, 0)), scope: make([]*Instr, max(k.NumInstr, 0)), mems: map[*Mem]bool{}}
 	if rule := v.declarations(); rule != "" {
 		return &VerifyError{Kernel: k.Name, Rule: rule}
 	}
@@ -27,8 +25,8 @@ func Verify(k *Kernel) error {
 
 type verifier struct {
 	k     *Kernel
-	seen  []bool          // IDs in use
-	scope map[*Instr]bool // values visible at the current place
+	seen  []bool   // IDs in use
+	scope []*Instr // by ID: the values visible at the current place
 	mems  map[*Mem]bool
 }
 
@@ -113,7 +111,7 @@ func (v *verifier) block(b *Block, owner *Instr) (*Instr, string) {
 		if rule := v.instr(in); rule != "" {
 			return in, rule
 		}
-		v.scope[in] = true
+		v.scope[in.ID] = in
 		for _, inner := range in.Blocks {
 			if bad, rule := v.block(inner, in); rule != "" {
 				return bad, rule
@@ -121,7 +119,7 @@ func (v *verifier) block(b *Block, owner *Instr) (*Instr, string) {
 		}
 	}
 	for _, in := range b.Instrs {
-		delete(v.scope, in)
+		v.scope[in.ID] = nil
 	}
 	return nil, ""
 }
@@ -146,7 +144,7 @@ func (v *verifier) instr(in *Instr) string {
 		switch {
 		case a == nil:
 			return fmt.Sprintf("operand %d is nil", i)
-		case !v.scope[a]:
+		case !v.visible(a):
 			return fmt.Sprintf("operand %d (%%%d) is not defined here: values are visible after their definition, in the same and in inner blocks", i, a.ID)
 		case a.Type.Kind == Void:
 			return fmt.Sprintf("operand %d (%s) has no value", i, a.Op)
@@ -169,6 +167,11 @@ func (v *verifier) instr(in *Instr) string {
 		}
 	}
 	return rules[in.Op](v, in)
+}
+
+// visible reports whether a is defined at the current place.
+func (v *verifier) visible(a *Instr) bool {
+	return a.ID >= 0 && a.ID < len(v.scope) && v.scope[a.ID] == a
 }
 
 func blocksOf(op Op) int {
