@@ -69,13 +69,17 @@ func elementwise(name string, e lib.Elementwise, ref func(in []float64, index in
 		n := reach(e.Shape, o)
 		outs[i] = array{kind: o.Kind, data: make([]float64, n), want: make([]float64, n), rel: rel, abs: rel}
 	}
+	var at [][]int
+	for _, o := range append(append([]lib.Operand{}, e.In...), e.Out...) {
+		at = append(at, places(e.Shape, o))
+	}
 	for i := range places(e.Shape, lib.Operand{}) {
 		in := make([]float64, len(e.In))
-		for j, o := range e.In {
-			in[j] = bufs[j].data[places(e.Shape, o)[i]]
+		for j := range e.In {
+			in[j] = bufs[j].data[at[j][i]]
 		}
 		for j, v := range ref(in, i) {
-			outs[j].want[places(e.Shape, e.Out[j])[i]] = round(e.Out[j].Kind, v)
+			outs[j].want[at[len(e.In)+j][i]] = round(e.Out[j].Kind, v)
 		}
 	}
 	// Elements between those of a strided output are not written: give them something to keep.

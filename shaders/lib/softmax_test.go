@@ -45,7 +45,7 @@ func softmax(s lib.Softmax, x []float64, rel float64) kcase {
 	if s.Log {
 		abs = rel
 	}
-	return kcase{name: fmt.Sprintf("softmax %v %s-%s [%d %d %d]", s.Log, s.In, s.Out, s.Outer, s.N, s.Inner), steps: one(&s, 2),
+	return kcase{name: fmt.Sprintf("softmax %v %s-%s [%d %d %d]", s.Log, s.In, s.Out, s.Outer, s.N, s.Inner), steps: one(&s, 2), math64: s.In == ir.F64,
 		bufs: []array{{kind: s.In, data: x}, {kind: s.Out, data: make([]float64, len(x)), want: want, rel: rel, abs: abs}}}
 }
 
