@@ -17,6 +17,7 @@ type Caps struct {
 	MaxBuffers     int    // global buffers of one kernel
 	MaxBufferBytes int64  // bytes of one global buffer that a kernel can see
 	SubgroupSize   int    // 0 if unknown
+	MaxLoopTrips   int    // iterations of all loops together that one invocation may run; 0 if unlimited (llvmpipe: 65,535, then it leaves loops silently)
 }
 
 // MathSet is a set of math operations.
