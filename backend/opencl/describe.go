@@ -193,8 +193,7 @@ func (q *describer) problem(version string) string {
 // annotate adds notes on what a person should know.
 func (c *candidate) annotate() {
 	note := func(s string) { c.info.Notes = append(c.info.Notes, s) }
-	if c.info.Driver == "rusticl" && oldMesa(c.info.DriverVersion) {
-		c.suspect = true
+	if suspect(c.info) {
 		note("rusticl of this version is known to compute wrong results for some kernels; prefer another device, or Mesa 23.1 or later")
 	}
 	if c.config&fpDenorm == 0 {
@@ -207,6 +206,18 @@ func (c *candidate) annotate() {
 		note("no cl_khr_fp16: float16 is for storage, and computed in float32")
 	}
 }
+
+// lanewise returns the functions that a device gets right for scalars only. In PoCL 3.1 a vector's sin, cos and tan are wrong in
+// all lanes once one lane is large: sin((float4)(0.001, 0.1, 1, 1e10)).x is 0.008.
+func lanewise(info backend.Info) ir.MathSet {
+	if info.Driver == "Portable Computing Language" {
+		return ir.MathOps(ir.OpSin, ir.OpCos, ir.OpTan)
+	}
+	return 0
+}
+
+// suspect reports whether a device is known to compute wrong results.
+func suspect(info backend.Info) bool { return info.Driver == "rusticl" && oldMesa(info.DriverVersion) }
 
 // oldMesa reports whether a Mesa version is before 23.1, or cannot be read.
 func oldMesa(version string) bool {

@@ -14,10 +14,9 @@ import (
 
 // candidate is a device found by an enumeration.
 type candidate struct {
-	info    backend.Info
-	device  *cl.Device
-	config  fpConfig
-	suspect bool // listed after other devices of its type
+	info   backend.Info
+	device *cl.Device
+	config fpConfig
 }
 
 // enumerate finds the devices of all platforms. A platform that fails is passed over with a note; the error is set only if
@@ -69,7 +68,7 @@ func (c candidate) rank() int {
 	r := map[backend.DeviceType]int{
 		backend.DiscreteGPU: 0, backend.VirtualGPU: 1, backend.IntegratedGPU: 2, backend.Accelerator: 3, backend.OtherDevice: 4, backend.CPUDevice: 5,
 	}[c.info.Type] * 2
-	if c.suspect {
+	if suspect(c.info) {
 		r++
 	}
 	if c.info.Problem != "" {

@@ -48,7 +48,7 @@ func (d *device) Compile(k *ir.Kernel) (backend.Program, error) {
 	if k, err = d.lower(k); err != nil {
 		return nil, err
 	}
-	text, err := clc.Emit(k, clc.Options{SplitFma: d.config&fpFMA == 0})
+	text, err := clc.Emit(k, clc.Options{SplitFma: d.config&fpFMA == 0, Lanewise: lanewise(d.info)})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.info, err)
 	}

@@ -16,6 +16,8 @@ type Options struct {
 	// SplitFma prints Fma as a product and a sum, for devices that emulate fma (no CL_FP_FMA in their
 	// configuration). Both roundings are allowed by the IR.
 	SplitFma bool
+	// Lanewise are the math functions to call lane by lane, for devices whose vector forms are wrong.
+	Lanewise ir.MathSet
 	// Annotate adds the printed IR of each instruction as a comment.
 	Annotate bool
 }

@@ -156,6 +156,24 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+func TestLanewise(t *testing.T) {
+	k := build(t, "trig", func(b *ir.Builder) {
+		x, h := b.Buffer("x", ir.F32, ir.ReadWrite), b.Buffer("h", ir.F16, ir.ReadWrite)
+		v := b.Named(b.Load(x, b.U32(0), 2), "v")
+		b.Store(x, b.U32(0), b.Atan2(v, b.Sin(v)))
+		b.Store(h, b.U32(0), b.Sin(b.Load(h, b.U32(0), 2)))
+	})
+	text, err := Emit(k, Options{Lanewise: ir.MathOps(ir.OpSin, ir.OpAtan2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"(float2)(sin(v1_v.s0), sin(v1_v.s1))", "(float2)(atan2(v1_v.s0, v3.s0), atan2(v1_v.s1, v3.s1))", "convert_half2((float2)(sin(convert_float2("} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
 func TestNames(t *testing.T) {
 	k := build(t, "exp.f16 /x", func(b *ir.Builder) {
 		x := b.Buffer("int", ir.F32, ir.ReadWrite)

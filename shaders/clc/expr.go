@@ -168,8 +168,27 @@ func (e *emitter) math(in *ir.Instr, a [3]string) string {
 		}
 	}
 	x := fmt.Sprintf("%s(%s)", f, strings.Join(a[:n], ", "))
+	if in.Type.Lanes > 1 && e.opt.Lanewise.Has(in.Op) {
+		x = lanewise(f, a[:n], in.Type)
+	}
 	if in.Type.Kind == ir.F16 {
 		return convert(x, in.Type.With(ir.F32), in.Type)
 	}
 	return x
+}
+
+// lanewise calls a function for each lane of its operands.
+func lanewise(f string, args []string, t ir.Type) string {
+	parts := make([]string, t.Lanes)
+	for i := range parts {
+		lane := make([]string, len(args))
+		for j, a := range args {
+			lane[j] = fmt.Sprintf("%s.s%x", a, i)
+		}
+		parts[i] = fmt.Sprintf("%s(%s)", f, strings.Join(lane, ", "))
+	}
+	if t.Kind == ir.F16 {
+		t.Kind = ir.F32
+	}
+	return fmt.Sprintf("(%s)(%s)", typeName(t), strings.Join(parts, ", "))
 }
