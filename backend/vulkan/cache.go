@@ -84,7 +84,7 @@ func (c *pipelineCache) create(d *device, data []byte) error {
 	}
 	defer info.Free()
 	var handle vk.PipelineCache
-	if err := d.check("vkCreatePipelineCache", vk.CreatePipelineCache(d.dev, &info, nil, &handle)); err != nil {
+	if err := d.do("vkCreatePipelineCache", func() vk.Result { return vk.CreatePipelineCache(d.dev, &info, nil, &handle) }); err != nil {
 		return err
 	}
 	c.handle = handle

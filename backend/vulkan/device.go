@@ -35,8 +35,8 @@ type device struct {
 	cache pipelineCache
 
 	lost atomic.Pointer[backend.LostError]
-	// hook, in tests, replaces results of the API.
-	hook atomic.Pointer[func(call string, r vk.Result) vk.Result]
+	// hook, in tests, makes calls fail: they are not made where it returns less than 0.
+	hook atomic.Pointer[func(call string) vk.Result]
 
 	mu     sync.Mutex
 	idle   sync.Cond // of mu: busy or a slot's waiters became fewer
@@ -96,20 +96,30 @@ func (d *device) Info() backend.Info { return d.info }
 // Lost reports whether the device was lost.
 func (d *device) Lost() bool { return d.lost.Load() != nil }
 
-// check turns the result of a call into an error, and remembers the loss of the device.
-func (d *device) check(call string, r vk.Result) error {
+// do makes a call of the API and turns its result into an error. It remembers the loss of the device.
+func (d *device) do(call string, f func() vk.Result) error {
+	_, err := d.result(call, f)
+	return err
+}
+
+// result is do for calls whose success has several results.
+func (d *device) result(call string, f func() vk.Result) (vk.Result, error) {
+	r := vk.Success
 	if h := d.hook.Load(); h != nil {
-		r = (*h)(call, r)
+		r = (*h)(call)
 	}
 	if r >= 0 {
-		return nil
+		r = f()
+	}
+	if r >= 0 {
+		return r, nil
 	}
 	err := &apiError{call, r}
 	if r == vk.ErrorDeviceLost {
 		d.lost.CompareAndSwap(nil, &backend.LostError{Device: d.info.String(), During: call, Err: err})
-		return d.lost.Load()
+		return r, d.lost.Load()
 	}
-	return err
+	return r, err
 }
 
 // usable returns why the device can no longer be used. d.mu is held.

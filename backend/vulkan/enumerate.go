@@ -165,6 +165,8 @@ func (i *instance) describe(h vk.PhysicalDevice) candidate {
 	return c
 }
 
+const driverLLVMpipe = 13 // VK_DRIVER_ID_MESA_LLVMPIPE
+
 // maxBindings bounds the buffers of one kernel where a device allows very many: larger descriptor sets gain nothing.
 const maxBindings = 64
 
@@ -222,6 +224,12 @@ func (c *candidate) fill() {
 	for i := range 3 {
 		c.info.Caps.MaxLocal[i] = clampInt(uint32(lim.maxComputeWorkGroupSize[i]))
 		c.info.Caps.MaxGroups[i] = clampInt(uint32(lim.maxComputeWorkGroupCount[i]))
+	}
+	if p.driver_id == driverLLVMpipe {
+		// llvmpipe leaves loops silently when an invocation has gone round 65,535 times, all loops together (seen with
+		// Mesa 22.3.6; LP_MAX_TGSI_LOOP_ITERATIONS in its source).
+		c.info.Caps.MaxLoopTrips = 65535
+		c.info.Notes = append(c.info.Notes, "its driver ends loops silently: an invocation has at most 65535 iterations, all loops together")
 	}
 }
 

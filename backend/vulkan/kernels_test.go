@@ -5,6 +5,7 @@ package vulkan
 import (
 	"encoding/binary"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/anygpu/anygpu/backend"
@@ -73,6 +74,13 @@ func spin(t testing.TB) *ir.Kernel {
 	b.Store(y, b.U32(0), b.Add(b.Load(y, b.U32(0), 1), one))
 	b.Store(y, b.U32(1), b.Get(v))
 	return build(t, b)
+}
+
+// longWork returns launches that keep the device busy for some time and count b[0] up. They are many, because lavapipe
+// ends a loop silently after 65,535 iterations.
+func longWork(t testing.TB, d *device, b *buffer) []backend.Launch {
+	l := backend.Launch{Program: compile(t, d, spin(t)), Groups: [3]int{1, 1, 1}, Buffers: []backend.Region{{Buffer: b, Size: b.size}}, Params: []uint32{60_000}}
+	return slices.Repeat([]backend.Launch{l}, 500)
 }
 
 func build(t testing.TB, b *ir.Builder) *ir.Kernel {

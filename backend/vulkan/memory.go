@@ -115,6 +115,7 @@ func chooseMemory(m memoryMap, discrete bool) (memoryChoice, error) {
 	add(&c.upload, pick(func(t memoryType) bool { return has(t, window) }))
 	add(&c.readback, pick(func(t memoryType) bool { return has(t, window|hostCached) && !has(t, deviceLocal) }))
 	add(&c.readback, pick(func(t memoryType) bool { return has(t, window|hostCached) }))
+	add(&c.readback, pick(func(t memoryType) bool { return has(t, window) && !has(t, deviceLocal) }))
 	add(&c.readback, pick(func(t memoryType) bool { return has(t, window) }))
 	if len(c.buffers) == 0 || len(c.upload) == 0 {
 		return c, errors.New("it has no memory that the host can write and the device can read")
@@ -153,7 +154,7 @@ func (d *device) newMemory(size int64, order []int) (*memory, error) {
 	}
 	defer info.Free()
 	var buffer vk.Buffer
-	if err := d.check("vkCreateBuffer", vk.CreateBuffer(d.dev, &info, nil, &buffer)); err != nil {
+	if err := d.do("vkCreateBuffer", func() vk.Result { return vk.CreateBuffer(d.dev, &info, nil, &buffer) }); err != nil {
 		return nil, err
 	}
 	m := &memory{buffer: buffer, size: size}
@@ -190,13 +191,13 @@ func (d *device) bindMemory(m *memory, order []int) error {
 	if !found {
 		return err
 	}
-	if err := d.check("vkBindBufferMemory", vk.BindBufferMemory(d.dev, m.buffer, m.mem, 0)); err != nil {
+	if err := d.do("vkBindBufferMemory", func() vk.Result { return vk.BindBufferMemory(d.dev, m.buffer, m.mem, 0) }); err != nil {
 		vk.FreeMemory(d.dev, m.mem, nil)
 		return err
 	}
 	if mapped(m.flags) {
 		var ptr unsafe.Pointer
-		if err := d.check("vkMapMemory", vk.MapMemory(d.dev, m.mem, 0, vk.DeviceSize(vk.WholeSize), 0, &ptr)); err != nil {
+		if err := d.do("vkMapMemory", func() vk.Result { return vk.MapMemory(d.dev, m.mem, 0, vk.DeviceSize(vk.WholeSize), 0, &ptr) }); err != nil {
 			vk.FreeMemory(d.dev, m.mem, nil)
 			return err
 		}
@@ -209,7 +210,7 @@ func (d *device) allocate(size vk.DeviceSize, typ int) (vk.DeviceMemory, error) 
 	info := vk.MemoryAllocateInfo{SType: vk.StructureTypeMemoryAllocateInfo, AllocationSize: size, MemoryTypeIndex: uint32(typ)}
 	defer info.Free()
 	var mem vk.DeviceMemory
-	err := d.check("vkAllocateMemory", vk.AllocateMemory(d.dev, &info, nil, &mem))
+	err := d.do("vkAllocateMemory", func() vk.Result { return vk.AllocateMemory(d.dev, &info, nil, &mem) })
 	return mem, err
 }
 

@@ -98,12 +98,14 @@ func (d *device) compile(sh shader) (*program, error) {
 	defer d.leave()
 	p := &program{d: d, name: sh.name, access: sh.access, params: sh.params}
 	var out C.agpu_program
-	var stage *C.char
-	r := C.agpu_program_create(d.c, convert[C.VkPipelineCache](d.cache.handle), (*C.uint32_t)(unsafe.SliceData(sh.words)),
-		C.size_t(len(sh.words)), C.uint32_t(len(sh.access)), C.uint32_t(4*sh.params), &out, &stage)
-	if err := d.check(C.GoString(stage), vk.Result(r)); err != nil {
-		if r >= 0 { // a test's hook
-			C.agpu_program_destroy(d.c, &out)
+	var stage *C.char // nil, or the one of several calls that failed
+	err := d.do("vkCreateComputePipelines", func() vk.Result {
+		return vk.Result(C.agpu_program_create(d.c, convert[C.VkPipelineCache](d.cache.handle), (*C.uint32_t)(unsafe.SliceData(sh.words)),
+			C.size_t(len(sh.words)), C.uint32_t(len(sh.access)), C.uint32_t(4*sh.params), &out, &stage))
+	})
+	if err != nil {
+		if api, ok := err.(*apiError); ok && stage != nil {
+			api.Call = C.GoString(stage)
 		}
 		return nil, fmt.Errorf("%s: kernel %s: %w", d.info, sh.name, err)
 	}

@@ -99,7 +99,7 @@ func (d *device) newSlot() (*slot, error) {
 	}
 	defer pi.Free()
 	var pool vk.CommandPool
-	if err := d.check("vkCreateCommandPool", vk.CreateCommandPool(d.dev, &pi, nil, &pool)); err != nil {
+	if err := d.do("vkCreateCommandPool", func() vk.Result { return vk.CreateCommandPool(d.dev, &pi, nil, &pool) }); err != nil {
 		return nil, err
 	}
 	s.pool = pool
@@ -111,7 +111,7 @@ func (d *device) newSlot() (*slot, error) {
 	}
 	defer ai.Free()
 	cmds := make([]vk.CommandBuffer, 1)
-	if err := d.check("vkAllocateCommandBuffers", vk.AllocateCommandBuffers(d.dev, &ai, cmds)); err != nil {
+	if err := d.do("vkAllocateCommandBuffers", func() vk.Result { return vk.AllocateCommandBuffers(d.dev, &ai, cmds) }); err != nil {
 		d.destroySlot(s)
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (d *device) newSlot() (*slot, error) {
 	fi := vk.FenceCreateInfo{SType: vk.StructureTypeFenceCreateInfo}
 	defer fi.Free()
 	var fence vk.Fence
-	if err := d.check("vkCreateFence", vk.CreateFence(d.dev, &fi, nil, &fence)); err != nil {
+	if err := d.do("vkCreateFence", func() vk.Result { return vk.CreateFence(d.dev, &fi, nil, &fence) }); err != nil {
 		d.destroySlot(s)
 		return nil, err
 	}
@@ -206,10 +206,10 @@ func (d *device) commit(s *slot, hostRead bool) (uint64, error) {
 
 func (d *device) record(s *slot, hostRead bool) error {
 	w := &d.work
-	if err := d.check("vkResetCommandPool", vk.ResetCommandPool(d.dev, s.pool, 0)); err != nil {
+	if err := d.do("vkResetCommandPool", func() vk.Result { return vk.ResetCommandPool(d.dev, s.pool, 0) }); err != nil {
 		return err
 	}
-	if err := d.check("vkResetFences", vk.ResetFences(d.dev, 1, []vk.Fence{s.fence})); err != nil {
+	if err := d.do("vkResetFences", func() vk.Result { return vk.ResetFences(d.dev, 1, []vk.Fence{s.fence}) }); err != nil {
 		return err
 	}
 	if err := d.reserveSets(s); err != nil {
@@ -220,12 +220,16 @@ func (d *device) record(s *slot, hostRead bool) error {
 		host = 1
 	}
 	cmd := convert[C.VkCommandBuffer](s.cmd)
-	r := C.agpu_record(d.c, cmd, s.sets, unsafe.SliceData(w.ops), C.uint32_t(len(w.ops)), unsafe.SliceData(w.regions),
-		unsafe.SliceData(w.params), host)
-	if err := d.check("recording of commands", vk.Result(r)); err != nil {
+	err := d.do("recording of commands", func() vk.Result {
+		return vk.Result(C.agpu_record(d.c, cmd, s.sets, unsafe.SliceData(w.ops), C.uint32_t(len(w.ops)), unsafe.SliceData(w.regions),
+			unsafe.SliceData(w.params), host))
+	})
+	if err != nil {
 		return err
 	}
-	return d.check("vkQueueSubmit", vk.Result(C.agpu_submit(d.c, cmd, convert[C.VkFence](s.fence))))
+	return d.do("vkQueueSubmit", func() vk.Result {
+		return vk.Result(C.agpu_submit(d.c, cmd, convert[C.VkFence](s.fence)))
+	})
 }
 
 // reserveSets makes the slot's descriptor pool empty and large enough.
@@ -240,15 +244,17 @@ func (d *device) reserveSets(s *slot) error {
 		return nil
 	}
 	if sets <= s.maxSets && bufs <= s.maxBufs {
-		return d.check("vkResetDescriptorPool", vk.ResetDescriptorPool(d.dev, convert[vk.DescriptorPool](s.sets), 0))
+		return d.do("vkResetDescriptorPool", func() vk.Result { return vk.ResetDescriptorPool(d.dev, convert[vk.DescriptorPool](s.sets), 0) })
 	}
 	if s.sets != 0 {
 		vk.DestroyDescriptorPool(d.dev, convert[vk.DescriptorPool](s.sets), nil)
 	}
 	s.sets, s.maxSets, s.maxBufs = 0, max(64, 2*sets), max(256, 2*bufs)
 	var pool C.VkDescriptorPool
-	r := C.agpu_pool_create(d.c, C.uint32_t(s.maxSets), C.uint32_t(s.maxBufs), &pool)
-	if err := d.check("vkCreateDescriptorPool", vk.Result(r)); err != nil {
+	err := d.do("vkCreateDescriptorPool", func() vk.Result {
+		return vk.Result(C.agpu_pool_create(d.c, C.uint32_t(s.maxSets), C.uint32_t(s.maxBufs), &pool))
+	})
+	if err != nil {
 		s.maxSets, s.maxBufs = 0, 0
 		return err
 	}
@@ -274,8 +280,8 @@ func (d *device) flush(force bool) error {
 func (d *device) poll() error {
 	for len(d.work.inflight) > 0 {
 		s := d.work.inflight[0]
-		r := vk.GetFenceStatus(d.dev, s.fence)
-		if err := d.check("vkGetFenceStatus", r); err != nil {
+		r, err := d.result("vkGetFenceStatus", func() vk.Result { return vk.GetFenceStatus(d.dev, s.fence) })
+		if err != nil {
 			return err
 		}
 		if r != vk.Success {
@@ -343,8 +349,9 @@ func (d *device) waitSlot(ctx context.Context, s *slot) error {
 			return err
 		}
 		d.mu.Unlock()
-		r := vk.WaitForFences(d.dev, 1, []vk.Fence{s.fence}, vk.True, uint64(timeout))
-		err := d.check("vkWaitForFences", r)
+		r, err := d.result("vkWaitForFences", func() vk.Result {
+			return vk.WaitForFences(d.dev, 1, []vk.Fence{s.fence}, vk.True, uint64(timeout))
+		})
 		d.mu.Lock()
 		if err != nil {
 			return err
