@@ -16,6 +16,7 @@ var lowerPasses = []lowerPass{
 	{"math", lowerMath},       // math functions only those in NativeMath
 	{"narrow", lowerNarrow},   // no BF16, U8, U16 values; F16 as the device has it; packed memory
 	{"int64", lowerInt64},     // I64 as pairs of U32
+	{"common", shareCommon},   // equal expressions computed once
 	{"dead", removeDead},      // unused values removed
 }
 

@@ -171,7 +171,11 @@ func mathKernel(t testing.TB, op ir.Op, lanes int) *ir.Kernel {
 // runMath runs op, lowered to caps, over the arguments; the number of arguments is a multiple of 64*lanes.
 func runMath(t testing.TB, op ir.Op, caps ir.Caps, lanes int, xs, ys []float32) []float32 {
 	t.Helper()
-	k := mustLower(t, mathKernel(t, op, lanes), caps)
+	return runLowered(t, mustLower(t, mathKernel(t, op, lanes), caps), lanes, xs, ys)
+}
+
+func runLowered(t testing.TB, k *ir.Kernel, lanes int, xs, ys []float32) []float32 {
+	t.Helper()
 	p, err := interp.Compile(k)
 	if err != nil {
 		t.Fatal(err)
@@ -230,5 +234,60 @@ func TestMathReplacements(t *testing.T) {
 				t.Errorf("%.2f ULP at %s: got %v, want %v within %v ULP", e, arg, got[at], f.ref(float64(xs[at]), float64(ys[at])), f.ulps)
 			}
 		})
+	}
+}
+
+// TestMathReplacementsOnLooseDevices measures with divisions and square roots that are wrong by 2 ULP, and with subnormal
+// numbers flushed to zero: the bounds hold on any device that Vulkan allows, up to flushed results.
+func TestMathReplacementsOnLooseDevices(t *testing.T) {
+	const n = 1 << 15
+	for _, f := range mathFns {
+		for _, flush := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s flush=%v", f.op, flush), func(t *testing.T) {
+				xs, ys := inputs(f, n)
+				xs, ys = xs[:n], ys[:n]
+				k, err := ir.PerturbQuotients(mustLower(t, mathKernel(t, f.op, 4), swiftCaps()), 2, flush)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := runLowered(t, k, 4, xs, ys)
+				if flush {
+					subnormal := func(x float32) bool { return x != 0 && math.Abs(float64(x)) < 0x1p-126 }
+					for i := range got { // operands and results that may be flushed are not compared
+						want := math.Abs(f.ref(float64(xs[i]), float64(ys[i])))
+						if subnormal(xs[i]) || subnormal(ys[i]) || want < 0x1p-125 && math.Abs(float64(got[i])) < 0x1p-125 {
+							xs[i], ys[i], got[i] = 1, 1, float32(f.ref(1, 1))
+						}
+					}
+				}
+				e, at := worst(f, xs, ys, got)
+				t.Logf("%.2f ULP at %v, %v", e, xs[at], ys[at])
+				if e > f.ulps {
+					t.Errorf("%.2f ULP at %v (%#x), %v: got %v, want %v within %v ULP", e, xs[at], math.Float32bits(xs[at]), ys[at], got[at],
+						f.ref(float64(xs[at]), float64(ys[at])), f.ulps)
+				}
+			})
+		}
+	}
+}
+
+// TestMathReplacementsInVectors checks that all widths give the same bits: the branch for large arguments, for example,
+// must not touch the lanes that do not need it.
+func TestMathReplacementsInVectors(t *testing.T) {
+	const n = 1 << 12
+	for _, f := range mathFns {
+		xs, ys := inputs(f, n)
+		xs, ys = xs[:n], ys[:n]
+		wide := swiftCaps()
+		wide.MaxLanes = 16
+		want := runMath(t, f.op, swiftCaps(), 1, xs, ys)
+		for lanes, caps := range map[int]ir.Caps{2: swiftCaps(), 8: swiftCaps(), 16: wide} {
+			for i, y := range runMath(t, f.op, caps, lanes, xs, ys) {
+				if math.Float32bits(y) != math.Float32bits(want[i]) && (y == y || want[i] == want[i]) {
+					t.Errorf("%s of %v, %v with %d lanes is %v, and %v as a scalar", f.op, xs[i], ys[i], lanes, y, want[i])
+					break
+				}
+			}
+		}
 	}
 }

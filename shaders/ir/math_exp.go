@@ -101,12 +101,13 @@ func (m mathBuilder) tanh(x Value) Value {
 }
 
 // erf is an odd polynomial up to 0.9277, and beyond it 1 - e^p(|x|) with a polynomial p; both are minimax
-// approximations found by N. Juffa. From 4 on the result is 1 to the last bit.
+// approximations found by N. Juffa. From 4 on the result is 1 to the last bit. Tiny x is multiplied by 2/sqrt(pi), which
+// is 1.128: the sum of x and 0.128x would lose the second term on a device that flushes subnormal numbers.
 func (m mathBuilder) erf(x Value) Value {
 	a := m.Min(m.Abs(m.number(x)), m.c(4))
 	s := m.Mul(a, a)
 	p := m.poly(s, -5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1)
-	small := m.Add(m.Mul(p, a), a)
+	small := m.Select(m.Lt(a, m.c(1e-30)), m.Mul(a, m.c(1.1283791670955126)), m.Add(m.Mul(p, a), a))
 	q := m.poly(a, -1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1, -6.34846687e-1,
 		-1.28717512e-1)
 	large := m.Sub(m.c(1), m.expShifted(m.Sub(m.Mul(q, a), a), 0))
