@@ -3,6 +3,7 @@ package tensor
 import (
 	"fmt"
 
+	"github.com/anygpu/anygpu/shaders/ir"
 	"github.com/anygpu/anygpu/shaders/lib"
 )
 
@@ -14,6 +15,7 @@ type call struct {
 	eng   *engine
 	site  site
 	err   error
+	temps []*storage // copies that only the next node needs
 }
 
 // begin checks what all operators check: that operands exist, did not fail, were not freed and are on one device. It
@@ -133,9 +135,17 @@ func (c *call) output(shape []int, dtype DType) *Tensor {
 
 // run records that gen computes outs from ins, bound in this order.
 func (c *call) run(gen lib.Generator, ins []binding, outs ...*Tensor) {
-	n := &node{op: c.op.Name, site: c.site, gen: gen, bufs: ins}
+	bufs := ins
 	for _, t := range outs {
-		n.bufs = append(n.bufs, binding{st: t.ref.st, write: true})
+		bufs = append(bufs, binding{st: t.ref.st, write: true})
+	}
+	c.runSteps([]step{{gen, bufs}}, outs...)
+}
+
+// runSteps records kernels that together make outs.
+func (c *call) runSteps(steps []step, outs ...*Tensor) {
+	n := &node{op: c.op.Name, site: c.site, steps: steps}
+	for _, t := range outs {
 		n.outs = append(n.outs, t.ref.st)
 	}
 	if err := c.eng.add(n); err != nil {
@@ -147,4 +157,40 @@ func (c *call) run(gen lib.Generator, ins []binding, outs ...*Tensor) {
 		}
 		c.eng.mu.Unlock()
 	}
+	for _, st := range c.temps {
+		st.release() // the node has its own claim
+	}
+	c.temps = nil
+}
+
+// dense returns a binding of t's elements in row-major order: t's own memory, or that of a copy.
+func (c *call) dense(t *Tensor) binding {
+	if b, ok := t.denseBinding(); ok {
+		return b
+	}
+	st := c.eng.newStorage(t.dtype, Numel(t.shape))
+	gen := copyKernel(t, t.shape, t.dtype.operand())
+	n := &node{op: c.op.Name, site: c.site, outs: []*storage{st}, steps: []step{{gen, []binding{{st: t.ref.st}, {st: st, write: true}}}}}
+	if err := c.eng.add(n); err != nil {
+		c.stop("", err)
+	}
+	c.temps = append(c.temps, st)
+	return binding{st: st}
+}
+
+// denseBinding returns t's memory as a binding, if its elements are contiguous and start where a binding may.
+func (t *Tensor) denseBinding() (binding, bool) {
+	off := int64(t.offset) * int64(t.dtype.Size())
+	if !t.isDense() || off%t.eng.align != 0 || off%4 != 0 {
+		return binding{}, false
+	}
+	return binding{st: t.ref.st, offset: off}, true
+}
+
+// copyKernel copies t, broadcast to shape, to an output of another layout or dtype.
+func copyKernel(t *Tensor, shape []int, out lib.Operand) lib.Generator {
+	kind := out.ValueKind()
+	return &lib.Elementwise{Name: "copy", Ops: []string{"copy"}, BodyKey: "copy", Shape: shape,
+		In: []lib.Operand{operandOf(t, shape)}, Out: []lib.Operand{out},
+		Body: func(b *ir.Builder, in, _ []ir.Value) []ir.Value { return []ir.Value{b.Convert(in[0], kind)} }}
 }

@@ -58,12 +58,17 @@ type binding struct {
 	write  bool
 }
 
-// node is a pending kernel.
+// step is a kernel of a node, with its buffers in the kernel's order.
+type step struct {
+	gen  lib.Generator
+	bufs []binding
+}
+
+// node is pending work: the kernels of one operator.
 type node struct {
 	op    string
 	site  site
-	gen   lib.Generator
-	bufs  []binding  // in the kernel's order; each holds a claim unless it is of outs
+	steps []step     // each buffer holds a claim unless it is of outs
 	outs  []*storage // what the node makes
 	alive int        // outs that are still claimed
 	dead  bool       // nobody needs the result
@@ -73,12 +78,19 @@ type node struct {
 
 // releaseInputs gives up the node's claims; eng.mu is held.
 func (n *node) releaseInputs() {
-	for _, b := range n.bufs {
-		if !n.makes(b.st) {
-			b.st.releaseLocked()
+	n.each(func(b binding) { b.st.releaseLocked() })
+	n.steps = nil
+}
+
+// each calls f for the node's buffers that are not made by it.
+func (n *node) each(f func(b binding)) {
+	for _, s := range n.steps {
+		for _, b := range s.bufs {
+			if !n.makes(b.st) {
+				f(b)
+			}
 		}
 	}
-	n.bufs = nil
 }
 
 func (n *node) makes(st *storage) bool {
@@ -177,21 +189,20 @@ func (e *engine) add(n *node) error {
 	e.stats.Nodes++
 	n.alive = len(n.outs)
 	var checks []*check
-	for _, b := range n.bufs {
-		if n.makes(b.st) {
-			continue
-		}
+	n.each(func(b binding) {
 		b.st.retain()
 		checks = mergeChecks(checks, b.st.checks)
-	}
+	})
 	for _, st := range n.outs {
 		st.node = n
 		st.checks = checks
 	}
-	for _, b := range n.bufs {
-		if b.write && !n.makes(b.st) {
-			b.st.checks = mergeChecks(b.st.checks, checks)
-		}
+	if len(checks) > 0 {
+		n.each(func(b binding) {
+			if b.write {
+				b.st.checks = mergeChecks(b.st.checks, checks)
+			}
+		})
 	}
 	e.pending = append(e.pending, n)
 	if len(e.pending) >= maxPending {
@@ -254,10 +265,14 @@ func (e *engine) failNode(n *node, err error) {
 
 // launch allocates a node's results and queues its kernels; e.mu is held.
 func (e *engine) launch(n *node) error {
-	for _, in := range n.bufs {
-		if in.st.err != nil {
-			return in.st.err
+	var err error
+	n.each(func(b binding) {
+		if err == nil {
+			err = b.st.err
 		}
+	})
+	if err != nil {
+		return err
 	}
 	for _, st := range n.outs {
 		if st.mem != nil {
@@ -269,20 +284,49 @@ func (e *engine) launch(n *node) error {
 		}
 		st.mem = m
 	}
-	regions := make([]backend.Region, len(n.bufs))
-	for i, in := range n.bufs {
-		if in.st.mem == nil {
-			return errorOf(ErrFreed, "an operand's memory is gone")
+	for _, st := range n.steps {
+		regions := make([]backend.Region, len(st.bufs))
+		for i, b := range st.bufs {
+			if b.st.mem == nil {
+				return errorOf(ErrFreed, "an operand's memory is gone")
+			}
+			regions[i] = b.st.mem.region
+			regions[i].Offset += b.offset
+			regions[i].Size -= b.offset
 		}
-		regions[i] = in.st.mem.region
-		regions[i].Offset += in.offset
-		regions[i].Size -= in.offset
+		if err := e.launchGen(st.gen, regions); err != nil {
+			return err
+		}
 	}
-	return e.launchGen(n.gen, regions)
+	for _, st := range n.outs {
+		if st.refs.Load() == 0 {
+			st.drop() // one of several results that nobody kept
+		}
+	}
+	return nil
 }
 
-// launchGen queues the kernel of a generator.
+// launchGen queues the kernel of a generator, in two stages where a reduction would leave the device idle.
 func (e *engine) launchGen(gen lib.Generator, regions []backend.Region) error {
+	if r, ok := gen.(*lib.Reduce); ok {
+		if first, second, ok := r.Split(e.target); ok {
+			n := int64(first.Outer) * int64(first.Pieces()) * int64(first.Inner)
+			m, err := e.allocate(max(4, (n*int64(first.Out.Kind.Size())+3)&^3))
+			if err != nil {
+				return err
+			}
+			defer m.free() // the queue keeps the order, so the next owner comes after
+			ins := len(r.In)
+			if err := e.launchOne(first, append(regions[:ins:ins], m.region)); err != nil {
+				return err
+			}
+			return e.launchOne(second, append([]backend.Region{m.region}, regions[ins:]...))
+		}
+	}
+	return e.launchOne(gen, regions)
+}
+
+func (e *engine) launchOne(gen lib.Generator, regions []backend.Region) error {
 	groups, params, err := gen.Launch(e.target)
 	if err != nil {
 		return err

@@ -2,7 +2,10 @@ package tensor
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Class says what autocast does with an operator's operands (PyTorch's lists, pytorch-semantics b7).
@@ -83,37 +86,51 @@ type OpInfo struct {
 // Elementwise returns the definition of an elementwise operator, or nil.
 func (o *OpInfo) Elementwise() *Elementwise { return o.elementwise }
 
+// table holds the rows: replaced as a whole, so that operators find theirs without a lock.
 var table struct {
-	sync.RWMutex
+	sync.Mutex
+	rows atomic.Pointer[tableRows]
+}
+
+type tableRows struct {
 	ops    []*OpInfo
 	byName map[string]*OpInfo
+}
+
+func tableNow() *tableRows {
+	if r := table.rows.Load(); r != nil {
+		return r
+	}
+	return &tableRows{}
 }
 
 // register adds a row. Defining a name twice is a programming error and panics, as in database/sql.
 func register(o *OpInfo) *OpInfo {
 	table.Lock()
 	defer table.Unlock()
-	if o.Name == "" || table.byName[o.Name] != nil {
+	old := tableNow()
+	if o.Name == "" || old.byName[o.Name] != nil {
 		panic(fmt.Sprintf("tensor: operator %q is defined twice or has no name", o.Name))
 	}
-	if table.byName == nil {
-		table.byName = map[string]*OpInfo{}
+	now := &tableRows{ops: append(slices.Clip(old.ops), o), byName: maps.Clone(old.byName)}
+	if now.byName == nil {
+		now.byName = map[string]*OpInfo{}
 	}
-	table.ops = append(table.ops, o)
-	table.byName[o.Name] = o
+	now.byName[o.Name] = o
+	table.rows.Store(now)
 	return o
 }
 
 // Ops returns the rows of the operator table in order of definition.
-func Ops() []*OpInfo {
-	table.RLock()
-	defer table.RUnlock()
-	return append([]*OpInfo(nil), table.ops...)
-}
+func Ops() []*OpInfo { return slices.Clone(tableNow().ops) }
 
 // LookupOp returns the row of that name, or nil.
-func LookupOp(name string) *OpInfo {
-	table.RLock()
-	defer table.RUnlock()
-	return table.byName[name]
+func LookupOp(name string) *OpInfo { return tableNow().byName[name] }
+
+// apply runs a built-in elementwise operator.
+func apply(name string, in ...*Tensor) *Tensor { return applyElementwise(LookupOp(name), nil, in) }
+
+// applyParams runs a built-in elementwise operator with scalar parameters.
+func applyParams(name string, params []float64, in ...*Tensor) *Tensor {
+	return applyElementwise(LookupOp(name), params, in)
 }
