@@ -33,7 +33,9 @@
 //   - Floating-point operations are rounded one by one (no contraction, no reassociation); only [Builder.Fma] may be
 //     computed with one rounding or two.
 //   - Conversion of a float to an integer truncates and saturates; NaN gives 0. Conversion to a narrower integer
-//     wraps. Conversion to a narrower float rounds to nearest even. Conversion to Bool is x != 0.
+//     wraps. Conversion to a narrower float rounds to nearest even. Conversion to Bool is x != 0; Bool converts to 0 or 1.
+//     Conversions between F16 or BF16 and any kind but F32 go by way of F32, so F64 to F16 rounds twice. NaN stays NaN,
+//     but its other bits may change.
 //   - Float Min and Max are unspecified if an operand is NaN; [Builder.MaxNaN] and [Builder.MinNaN] propagate NaN.
 //     Tests for NaN and infinity ([Builder.IsNaN], [Builder.IsInf], [Builder.IsFinite]) are integer bit tests,
 //     because compilers may assume that there are none.
@@ -41,4 +43,22 @@
 //   - A barrier must be reached by every invocation of a workgroup; there is no return instruction.
 //   - Scalar parameters are 4-byte values, [MaxParams] at most (Vulkan's 128 bytes of push constants).
 //   - A builder never panics: the first error sticks and [Builder.Build] returns it.
+//   - A value is visible after its definition, in the same block and in blocks inside it.
+//
+// # Lowering
+//
+// [Lower] runs passes that each remove something a device lacks; the comment of each pass says what holds after it,
+// that of Lower what holds at the end. Math functions that are too inaccurate on a device ([VulkanMath], [OpenCLMath]) are
+// replaced by code within OpenCL's bounds, made of operations that all devices round alike.
+//
+// # Example
+//
+//	b := ir.NewBuilder("axpy", 64, 1, 1)
+//	x, y := b.Buffer("x", ir.F32, ir.Read), b.Buffer("y", ir.F32, ir.ReadWrite)
+//	n, a := b.Param("n", ir.U32), b.Param("a", ir.F32)
+//	i := b.LinearID()
+//	b.If(b.Lt(i, n), func() {
+//		b.Store(y, i, b.Add(b.Mul(a, b.Load(x, i, 1)), b.Load(y, i, 1)))
+//	}, nil)
+//	k, err := b.Build()
 package ir
