@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/anygpu/anygpu/shaders/ir"
 )
 
 // ErrUnavailable is matched by the error of opening a device that is listed but cannot be opened.
@@ -100,3 +102,23 @@ func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailab
 
 // Unwrap returns the driver's error.
 func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// FromIR makes errors of ir.Lower about limits and missing capabilities also match [ErrLimit] and [ErrUnsupported];
+// other errors are returned as they are. Compile of a device from [Open] does that for every driver.
+func FromIR(err error) error {
+	for from, to := range map[error]error{ir.ErrLimit: ErrLimit, ir.ErrUnsupported: ErrUnsupported} {
+		if errors.Is(err, from) && !errors.Is(err, to) {
+			return &irError{err, to}
+		}
+	}
+	return err
+}
+
+// irError is an error of package ir that matches this package's sentinel too.
+type irError struct {
+	error
+	as error
+}
+
+func (e *irError) Is(target error) bool { return target == e.as }
+func (e *irError) Unwrap() error        { return e.error }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/anygpu/anygpu/shaders/ir"
 )
 
 var cpuDriver = &fakeDriver{infos: []Info{{Name: "Some CPU", Type: CPUDevice}}}
@@ -229,5 +231,33 @@ func TestErrorTexts(t *testing.T) {
 		if u := errors.Unwrap(c.err); u != nil && !reflect.DeepEqual(u, cause) {
 			t.Errorf("%q unwraps to %v", c.err, u)
 		}
+	}
+}
+
+func TestFromIR(t *testing.T) {
+	limit := &ir.LimitError{Kernel: "k", Limit: "global buffers", Wanted: 2, Allowed: 1}
+	lacks := &ir.UnsupportedError{Kernel: "k", What: "double precision"}
+	for _, err := range []error{limit, lacks} {
+		got := FromIR(fmt.Errorf("vulkan:0: %w", err))
+		if errors.Is(got, ErrLimit) != (err == error(limit)) || errors.Is(got, ErrUnsupported) != (err == error(lacks)) ||
+			errors.Is(got, ir.ErrLimit) != (err == error(limit)) || got.Error() != "vulkan:0: "+err.Error() {
+			t.Errorf("FromIR(%v) = %v", err, got)
+		}
+		if FromIR(got) != got {
+			t.Error("FromIR wraps twice")
+		}
+	}
+	if FromIR(nil) != nil || FromIR(errLost) != error(errLost) {
+		t.Error("FromIR changes other errors")
+	}
+	vk := &fakeDriver{infos: []Info{gpu("RTX", DiscreteGPU, 8)}}
+	d, err := newRegistry("", map[string]Driver{"vulkan": vk}).open("vulkan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	vk.opened[0].compile = func(*ir.Kernel) (Program, error) { return nil, limit }
+	if _, err := d.Compile(nil); !errors.Is(err, ErrLimit) {
+		t.Errorf("Compile: %v does not match ErrLimit", err)
 	}
 }

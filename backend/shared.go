@@ -173,7 +173,7 @@ func (s *shared) Compile(k *ir.Kernel) (p Program, err error) {
 	}()
 	p, err = s.Device.Compile(k)
 	s.note(err)
-	return p, err
+	return p, FromIR(err)
 }
 
 func (s *shared) Submit(batch []Launch) (Fence, error) {

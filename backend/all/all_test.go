@@ -1,6 +1,8 @@
 package all_test
 
 import (
+	"bytes"
+	"errors"
 	"slices"
 	"testing"
 
@@ -40,5 +42,57 @@ func TestEveryDriver(t *testing.T) {
 	}
 	if backend.DefaultName() == "" {
 		t.Error("there is no default device")
+	}
+}
+
+// What is available can be opened, is shared, keeps what is written to it, and closes with its last user.
+func TestAvailableDevicesWork(t *testing.T) {
+	for _, i := range backend.List() {
+		if i.Problem != "" {
+			continue
+		}
+		t.Run(i.String(), func(t *testing.T) {
+			dev, err := backend.Open(i.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			same, err := backend.Open(i.String())
+			if err != nil || same != dev {
+				t.Fatalf("the second Open gave another device (%v)", err)
+			}
+			if err := same.Close(); err != nil {
+				t.Error(err)
+			}
+			memory := backend.NewAllocator(dev, backend.AllocatorConfig{})
+			var blocks []*backend.Block
+			for k := range 3 {
+				b, err := memory.Alloc(1000)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := b.Region()
+				if err := r.Buffer.Write(r.Offset, bytes.Repeat([]byte{byte(k + 1)}, 1000)); err != nil {
+					t.Fatal(err)
+				}
+				blocks = append(blocks, b)
+			}
+			got := make([]byte, 1000)
+			for k, b := range blocks {
+				r := b.Region()
+				if err := r.Buffer.Read(r.Offset, got); err != nil || !bytes.Equal(got, bytes.Repeat([]byte{byte(k + 1)}, 1000)) {
+					t.Errorf("block %d does not hold what was written (%v)", k, err)
+				}
+				b.Free()
+			}
+			if s := memory.Stats(); s.Segments.Current != 1 || s.AllocatedBytes.Current != 0 {
+				t.Errorf("memory statistics %+v", s.PoolStats)
+			}
+			if err := errors.Join(memory.Close(), dev.Close()); err != nil {
+				t.Error(err)
+			}
+			if _, err := dev.Alloc(4); !errors.Is(err, backend.ErrClosed) {
+				t.Errorf("Alloc after the last Close: %v", err)
+			}
+		})
 	}
 }

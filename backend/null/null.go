@@ -25,6 +25,7 @@ func (driver) Open(index int) (backend.Device, error) {
 
 // Config says what a null device pretends to be. Zero values are defaults.
 type Config struct {
+	API    string // "null" by default; another driver's name makes kernel generators choose as for that driver
 	Name   string
 	Vendor string
 	Type   backend.DeviceType // OtherDevice by default: kernels are generated as for a GPU
@@ -79,6 +80,9 @@ var (
 
 // New returns a device.
 func New(cfg Config) *Device {
+	if cfg.API == "" {
+		cfg.API = "null"
+	}
 	if cfg.Name == "" {
 		cfg.Name = "null device"
 	}
@@ -93,7 +97,7 @@ func New(cfg Config) *Device {
 		caps = *cfg.Caps
 	}
 	return &Device{record: !cfg.NoRecord, loseAfter: -1, allocsLeft: -1, info: backend.Info{
-		API: "null", Name: cfg.Name, Vendor: cfg.Vendor, Driver: "null", DriverVersion: "1", APIVersion: "1", Type: cfg.Type,
+		API: cfg.API, Name: cfg.Name, Vendor: cfg.Vendor, Driver: "null", DriverVersion: "1", APIVersion: "1", Type: cfg.Type,
 		Memory: cfg.Memory, Limits: cfg.Limits, Caps: caps, Notes: []string{"runs nothing: for tests"},
 	}}
 }
@@ -213,20 +217,7 @@ func (d *Device) Compile(k *ir.Kernel) (backend.Program, error) {
 		err = ir.Verify(low)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: kernel %s: %w", d.info, k.Name, err)
-	}
-	c := d.info.Caps
-	if n := len(low.Globals()); c.MaxBuffers > 0 && n > c.MaxBuffers {
-		return nil, fmt.Errorf("%s: kernel %s: %w", d.info, k.Name,
-			&backend.LimitError{Device: d.info.String(), Limit: "the number of buffers of a kernel", Requested: int64(n), Allowed: int64(c.MaxBuffers)})
-	}
-	if n := low.Invocations(); c.MaxInvocations > 0 && n > c.MaxInvocations {
-		return nil, fmt.Errorf("%s: kernel %s: %w", d.info, k.Name,
-			&backend.LimitError{Device: d.info.String(), Limit: "the invocations of a workgroup", Requested: int64(n), Allowed: int64(c.MaxInvocations)})
-	}
-	if n := low.SharedBytes(); n > c.SharedBytes {
-		return nil, fmt.Errorf("%s: kernel %s: %w", d.info, k.Name,
-			&backend.LimitError{Device: d.info.String(), Limit: "the bytes of workgroup memory", Requested: int64(n), Allowed: int64(c.SharedBytes)})
+		return nil, fmt.Errorf("%s: %w", d.info, backend.FromIR(err))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -3,6 +3,7 @@ package null_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -175,17 +176,29 @@ func TestCompileChecks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b = ir.NewBuilder("f64", 64, 1, 1)
+	out := b.Buffer("out", ir.F64, ir.Write)
+	b.Store(out, b.GlobalID(0), b.Const(ir.Scalar(ir.F64), 1))
+	f64, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
-		d    *null.Device
-		k    *ir.Kernel
-		want string
+		d  *null.Device
+		k  *ir.Kernel
+		is error
 	}{
-		{limited(func(c *ir.Caps) { c.MaxBuffers = 1 }), double(t), "null:0: kernel double: null:0: the number of buffers of a kernel is 1, but 2 was requested"},
-		{limited(func(c *ir.Caps) { c.MaxInvocations = 32 }), double(t), "null:0: kernel double: null:0: the invocations of a workgroup is 32, but 64 was requested"},
-		{limited(func(c *ir.Caps) { c.SharedBytes = 1000 }), shared, "null:0: kernel shared: null:0: the bytes of workgroup memory is 1000, but 1024 was requested"},
+		{limited(func(c *ir.Caps) { c.MaxBuffers = 1 }), double(t), backend.ErrLimit},
+		{limited(func(c *ir.Caps) { c.MaxInvocations = 32 }), double(t), backend.ErrLimit},
+		{limited(func(c *ir.Caps) { c.SharedBytes = 1000 }), shared, backend.ErrLimit},
+		{limited(func(c *ir.Caps) { c.F64 = false }), f64, backend.ErrUnsupported},
 	} {
-		if _, err := c.d.Compile(c.k); !errors.Is(err, backend.ErrLimit) || err.Error() != c.want {
-			t.Errorf("Compile: %v, want %s", err, c.want)
+		p, err := c.d.Compile(c.k)
+		if p != nil || !errors.Is(err, c.is) || !strings.HasPrefix(err.Error(), "null:0: ") || !strings.Contains(err.Error(), c.k.Name) {
+			t.Errorf("Compile: %v, want an error that names the kernel %s and matches %v", err, c.k.Name, c.is)
+		}
+		if _, err := d.Compile(c.k); err != nil {
+			t.Errorf("Compile where nothing is missing: %v", err)
 		}
 	}
 	k := double(t)
