@@ -258,15 +258,15 @@ func (g *generator) slow(in *ir.Instr) {
 		var x [3]uint64
 		for i := range s.n * lanes {
 			for j := range count {
-				x[j] = element(s, offs[j], size, i)
+				x[j] = element(unsafe.Add(s.base, offs[j]), size, i)
 			}
-			setElement(s, d, outSize, i, evalOp(o, kind, x[0], x[1], x[2]))
+			setElement(unsafe.Add(s.base, d), outSize, i, evalOp(o, kind, x[0], x[1], x[2]))
 		}
 	})
 }
 
-func element(s *state, off, size, i int) uint64 {
-	p := unsafe.Add(s.base, off+i*size)
+func element(block unsafe.Pointer, size, i int) uint64 {
+	p := unsafe.Add(block, i*size)
 	switch size {
 	case 1:
 		return uint64(*(*uint8)(p))
@@ -278,8 +278,8 @@ func element(s *state, off, size, i int) uint64 {
 	return *(*uint64)(p)
 }
 
-func setElement(s *state, off, size, i int, v uint64) {
-	p := unsafe.Add(s.base, off+i*size)
+func setElement(block unsafe.Pointer, size, i int, v uint64) {
+	p := unsafe.Add(block, i*size)
 	switch size {
 	case 1:
 		*(*uint8)(p) = uint8(v)

@@ -16,7 +16,7 @@ func convertOp(from, to ir.Kind, a, d, lanes int) op {
 	size, outSize := elemSize(from), elemSize(to)
 	return func(s *state) {
 		for i := range s.n * lanes {
-			setElement(s, d, outSize, i, convertBits(from, to, element(s, a, size, i)))
+			setElement(unsafe.Add(s.base, d), outSize, i, convertBits(from, to, element(unsafe.Add(s.base, a), size, i)))
 		}
 	}
 }
@@ -141,5 +141,27 @@ func f32ToF16s(d []uint16, a []float32) {
 			b += 0xc8000fff + (b >> 13 & 1) // the exponent's bias, and half a unit rounded to even
 			d[i] = sign | uint16(b>>13)
 		}
+	}
+}
+
+// ConvertSlice converts the elements in src, of kind from, to kind to in dst, as ir.OpConvert does; both are aligned to
+// their elements, and dst has room for as many as src has.
+func ConvertSlice(dst []byte, to ir.Kind, src []byte, from ir.Kind) {
+	n := min(len(src)/elemSize(from), len(dst)/elemSize(to))
+	if n == 0 {
+		return
+	}
+	if from == to {
+		copy(dst[:n*elemSize(to)], src)
+		return
+	}
+	d, a := unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Pointer(unsafe.SliceData(src))
+	if f := fastConvert(from, to); f != nil {
+		f(d, a, n)
+		return
+	}
+	for i := range n {
+		v := convertBits(from, to, element(a, elemSize(from), i))
+		setElement(d, elemSize(to), i, v)
 	}
 }

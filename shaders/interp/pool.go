@@ -3,6 +3,7 @@ package interp
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // Pool bounds how many goroutines compute at once, over all concurrent users. It starts goroutines when there is work and
@@ -28,14 +29,20 @@ func DefaultPool() *Pool { return defaultPool() }
 func (p *Pool) Size() int { return cap(p.tokens) + 1 }
 
 // Do calls f from the caller's goroutine and from up to workers-1 others, as many as are free, and returns when all have
-// returned. f takes pieces of work until there are none.
+// returned. f takes pieces of work until there are none. A panic in any of them is a panic of the caller.
 func (p *Pool) Do(workers int, f func()) {
 	var wg sync.WaitGroup
+	var panicked atomic.Pointer[any]
 	for range workers - 1 {
 		select {
 		case p.tokens <- struct{}{}:
 			wg.Go(func() {
-				defer func() { <-p.tokens }()
+				defer func() {
+					if v := recover(); v != nil {
+						panicked.Store(&v)
+					}
+					<-p.tokens
+				}()
 				f()
 			})
 			continue
@@ -43,6 +50,11 @@ func (p *Pool) Do(workers int, f func()) {
 		}
 		break
 	}
-	f()
-	wg.Wait()
+	func() {
+		defer wg.Wait()
+		f()
+	}()
+	if v := panicked.Load(); v != nil {
+		panic(*v)
+	}
 }

@@ -1,0 +1,21 @@
+// Package cpu is the device that is always there: the host's processor, in pure Go.
+//
+// # Overview
+//
+// Kernels run on the block executor of package interp, on as many cores as GOMAXPROCS allows. Matrix products
+// (kernels whose template is a lib.MatMul) run as native programs: operands are converted and packed so that each result
+// is a dot product of two contiguous rows, and gonum computes those.
+//
+// # Invariants
+//
+//   - No cgo and no assembly of our own: the package builds for every GOOS and GOARCH with CGO_ENABLED=0.
+//   - Submissions run in order on one goroutine, which exists only while there is work. Transfers wait for the last submission
+//     that uses the buffer.
+//   - Results are deterministic: they do not depend on the number of cores.
+//   - A launch that fails (a fault of a kernel, such as integer division by zero) is reported by its fence and by the next
+//     synchronisation of the device, and then the device goes on.
+//
+// # Registration
+//
+// Importing the package registers the driver "cpu" with one device.
+package cpu

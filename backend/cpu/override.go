@@ -1,0 +1,39 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/anygpu/anygpu/backend"
+	"github.com/anygpu/anygpu/shaders/ir"
+	"github.com/anygpu/anygpu/shaders/lib"
+)
+
+// Override returns a native program for a matrix product, and nil for other kernels.
+func (d *Device) Override(k *ir.Kernel) (backend.Program, error) {
+	d.mu.Lock()
+	err := d.check()
+	d.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if k == nil {
+		return nil, nil
+	}
+	spec, ok := k.Template.(*lib.MatMul)
+	if !ok {
+		return nil, nil
+	}
+	run, err := newMatMul(spec, d.pool)
+	if err != nil {
+		return nil, fmt.Errorf("%s: kernel %s: %w", d.info, k.Name, err)
+	}
+	if run == nil {
+		return nil, nil
+	}
+	return &program{d: d, kernel: k, run: func(_ [3]int, buffers [][]byte, params []uint32) error {
+		if err := run(buffers, params); err != nil {
+			return fmt.Errorf("kernel %s: %w", k.Name, err)
+		}
+		return nil
+	}}, nil
+}
