@@ -6,9 +6,6 @@ import (
 	"github.com/anygpu/anygpu/shaders/ir"
 )
 
-// matMulUnroll is the number of products that one step of the loop over K takes from memory.
-const matMulUnroll = 4
-
 // matMulEmitter builds one kernel.
 type matMulEmitter struct {
 	s    *MatMul
@@ -66,8 +63,10 @@ func (e *matMulEmitter) build() (*ir.Kernel, error) {
 	b.If(b.Lt(group, b.Mul(tiles, batches)), func() {
 		e.batch = b.Div(group, tiles)
 		tile := b.Sub(group, b.Mul(e.batch, tiles))
-		tileM := b.Div(tile, tilesN)
-		tileN := b.Sub(tile, b.Mul(tileM, tilesN))
+		// Down the rows first: neighbouring workgroups, which run at about the same time, then read the same columns of B
+		// and few rows of A each.
+		tileN := b.Div(tile, tilesM)
+		tileM := b.Sub(tile, b.Mul(tileN, tilesM))
 		e.baseM = b.Named(b.Mul(tileM, b.U32(uint32(e.t.groupM()))), "base_m")
 		e.baseN = b.Named(b.Mul(tileN, b.U32(uint32(e.t.groupN()))), "base_n")
 		e.local = b.LocalID(0)
@@ -149,6 +148,9 @@ func (e *matMulEmitter) update(f func(sums []ir.Value)) {
 func (e *matMulEmitter) registers() {
 	b, t := e.b, e.t
 	e.blocked()
+	if t.scalarA {
+		e.a.align = 1
+	}
 	rowsA := e.a.rows(t.m, min(t.width, t.m), e.rowOf)
 	rowsB := e.bb.rows(t.n, t.width, e.columnOf)
 	e.newSums(t.m*e.groups(), ir.Vec(e.acc, t.width))
@@ -166,18 +168,19 @@ func (e *matMulEmitter) registers() {
 		})
 	}
 	end := e.k
+	unroll := b.U32(uint32(t.unroll))
 	if !e.wholeSteps() {
-		end = b.Sub(e.k, b.Rem(e.k, b.U32(matMulUnroll)))
+		end = b.Sub(e.k, b.Rem(e.k, unroll))
 	}
-	b.For(b.U32(0), end, b.U32(matMulUnroll), func(k ir.Value) { step(k, matMulUnroll) })
+	b.For(b.U32(0), end, unroll, func(k ir.Value) { step(k, t.unroll) })
 	if !e.wholeSteps() {
 		b.For(end, e.k, b.U32(1), func(k ir.Value) { step(k, 1) })
 	}
 }
 
-// wholeSteps reports whether K is known to be a multiple of matMulUnroll.
+// wholeSteps reports whether K is known to be a multiple of the steps of the loop over it.
 func (e *matMulEmitter) wholeSteps() bool {
-	return e.a.alongK && e.a.align >= matMulUnroll || e.bb.alongK && e.bb.align >= matMulUnroll
+	return !e.s.TransA && e.s.alignA()%e.t.unroll == 0 || e.s.TransB && e.s.alignB()%e.t.unroll == 0
 }
 
 // dot computes each element as a product of vectors along K, whose lanes are added up at the end.

@@ -13,7 +13,10 @@ type matMulTile struct {
 	lanesM, lanesN int // invocations of a workgroup along M and along N
 	width          int // lanes of a vector
 	// depth is the number of products taken from workgroup memory at a time; 0: every invocation reads memory itself.
-	depth int
+	depth  int
+	unroll int // products that one step of the loop over K takes from memory
+	// scalarA: the elements of A are loaded one by one, because the device broadcasts from memory at no cost.
+	scalarA bool
 	// dot: the lanes of a vector are neighbours along K, added up at the end. Only where both operands lie along K.
 	dot bool
 	// speed is the measured throughput on large matrices, relative to the best of the class.
@@ -28,26 +31,28 @@ func (t matMulTile) groupN() int { return t.n * t.lanesN }
 var matMulTiles = [...][]matMulTile{
 	// The CPU device has its own program for floats; this is for the other kinds.
 	blockCPU: {
-		{m: 4, n: 1, lanesM: 1, lanesN: 64, width: 1, speed: 1},
-		{m: 1, n: 4, lanesM: 64, lanesN: 1, width: 1, speed: 0.7},
-		{m: 1, n: 1, lanesM: 8, lanesN: 8, width: 1, speed: 0.5},
+		{m: 4, n: 1, lanesM: 1, lanesN: 64, width: 1, unroll: 1, speed: 1},
+		{m: 1, n: 4, lanesM: 64, lanesN: 1, width: 1, unroll: 1, speed: 0.7},
+		{m: 1, n: 1, lanesM: 8, lanesN: 8, width: 1, unroll: 1, speed: 0.5},
 	},
+	// A software rasteriser runs 4 to 16 invocations in the lanes of the CPU's vectors, and takes long over large programs.
 	vulkanCPU: {
-		{m: 8, n: 16, lanesM: 1, lanesN: 8, width: 4, speed: 1},
-		{m: 8, n: 16, lanesM: 8, lanesN: 1, width: 4, speed: 0.9},
-		{m: 8, n: 4, lanesM: 1, lanesN: 8, width: 4, speed: 0.5},
-		{m: 8, n: 4, lanesM: 8, lanesN: 1, width: 4, speed: 0.5},
-		{m: 1, n: 4, lanesM: 1, lanesN: 8, width: 4, speed: 0.15},
-		{m: 1, n: 4, lanesM: 8, lanesN: 1, width: 4, speed: 0.15},
+		{m: 8, n: 16, lanesM: 8, lanesN: 1, width: 4, unroll: 2, speed: 1},
+		{m: 8, n: 16, lanesM: 1, lanesN: 8, width: 4, unroll: 2, speed: 0.9},
+		{m: 8, n: 4, lanesM: 1, lanesN: 8, width: 4, unroll: 4, speed: 0.45},
+		{m: 8, n: 4, lanesM: 8, lanesN: 1, width: 4, unroll: 4, speed: 0.45},
+		{m: 1, n: 4, lanesM: 1, lanesN: 8, width: 4, unroll: 4, speed: 0.15},
+		{m: 1, n: 4, lanesM: 8, lanesN: 1, width: 4, unroll: 4, speed: 0.15},
 	},
 	openclCPU: {
-		{m: 8, n: 32, lanesM: 8, lanesN: 1, width: 16, speed: 1},
-		{m: 4, n: 4, lanesM: 8, lanesN: 1, width: 16, dot: true, speed: 0.6},
-		{m: 8, n: 16, lanesM: 2, lanesN: 1, width: 16, speed: 0.6},
-		{m: 1, n: 4, lanesM: 8, lanesN: 1, width: 16, dot: true, speed: 0.3},
-		{m: 8, n: 8, lanesM: 4, lanesN: 1, width: 8, speed: 0.3},
-		{m: 8, n: 4, lanesM: 4, lanesN: 1, width: 4, speed: 0.15},
-		{m: 1, n: 16, lanesM: 1, lanesN: 4, width: 16, speed: 0.1},
+		{m: 4, n: 64, lanesM: 8, lanesN: 1, width: 16, unroll: 4, scalarA: true, speed: 1},
+		{m: 4, n: 64, lanesM: 2, lanesN: 1, width: 16, unroll: 4, scalarA: true, speed: 0.9},
+		{m: 8, n: 4, lanesM: 8, lanesN: 1, width: 16, unroll: 16, dot: true, speed: 0.5},
+		{m: 8, n: 16, lanesM: 2, lanesN: 1, width: 16, unroll: 4, scalarA: true, speed: 0.6},
+		{m: 1, n: 4, lanesM: 8, lanesN: 1, width: 16, unroll: 16, dot: true, speed: 0.35},
+		{m: 8, n: 8, lanesM: 4, lanesN: 1, width: 8, unroll: 4, speed: 0.35},
+		{m: 8, n: 4, lanesM: 4, lanesN: 1, width: 4, unroll: 4, speed: 0.2},
+		{m: 1, n: 16, lanesM: 1, lanesN: 4, width: 16, unroll: 4, speed: 0.15},
 	},
 	gpu: {
 		{m: 8, n: 8, lanesM: 16, lanesN: 16, width: 4, depth: 16, speed: 1},
@@ -110,7 +115,7 @@ func (s *MatMul) tile(t Target) (matMulTile, error) {
 		}
 	}
 	// Every device takes a few invocations without workgroup memory.
-	tile := matMulTile{m: 4, n: 4, lanesM: 1, lanesN: 1, width: 1}
+	tile := matMulTile{m: 4, n: 4, lanesM: 1, lanesN: 1, width: 1, unroll: 1}
 	if t.Caps.MaxLanes >= 4 {
 		tile.width = 4
 	}
