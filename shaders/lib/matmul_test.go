@@ -267,7 +267,7 @@ func TestMatMulKey(t *testing.T) {
 				}
 			}
 		}
-		if len(kernels) > n/2 {
+		if len(kernels) > n*2/3 {
 			t.Errorf("%s: %d keys for %d sizes", d.name, len(kernels), n)
 		}
 	}
