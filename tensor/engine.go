@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/anygpu/anygpu/backend"
+	_ "github.com/anygpu/anygpu/backend/cpu" // the device that is always there
 	"github.com/anygpu/anygpu/shaders/ir"
 	"github.com/anygpu/anygpu/shaders/lib"
 )

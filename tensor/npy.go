@@ -79,7 +79,7 @@ func readNPY(r io.Reader) (*Tensor, error) {
 	}
 	dtype := InvalidDType
 	for d, name := range npyTypes {
-		if strings.TrimLeft(h.Descr.Type, "<|=") == strings.TrimLeft(name, "<|") {
+		if strings.TrimLeft(strings.Trim(h.Descr.Type, "'\""), "<|=") == strings.TrimLeft(name, "<|") {
 			dtype = d
 		}
 	}

@@ -20,7 +20,7 @@ var (
 	_ = defineShape("expand", "dimensions of size 1 repeated", KindView, func(t *Tensor, a Attrs) *Tensor { return t.Expand(firstInts(a, "shape", "size")...) })
 	_ = defineShape("slice", "elements start, start+step, … before end along dim", KindView, func(t *Tensor, a Attrs) *Tensor {
 		dim := a.Int("dim", 0)
-		return t.Slice(dim, a.Int("start", 0), a.Int("end", t.Size(dim)), a.Int("step", 1))
+		return t.Slice(dim, a.Int("start", 0), a.Int("stop", a.Int("end", t.Size(dim))), a.Int("step", 1))
 	})
 	_ = defineShape("select", "one index along dim, which goes away", KindView, func(t *Tensor, a Attrs) *Tensor { return t.Select(a.Int("dim", 0), a.Int("index", 0)) })
 	_ = defineShape("squeeze", "without dimensions of size 1", KindView, func(t *Tensor, a Attrs) *Tensor { return t.Squeeze(firstInts(a, "dim", "dims")...) })
