@@ -242,6 +242,25 @@ func TestMatMulErrors(t *testing.T) {
 	}
 }
 
+// TestMatMulDeep checks that a device that bounds the iterations of loops is given larger steps for a large K, or an error.
+func TestMatMulDeep(t *testing.T) {
+	for _, tt := range []struct {
+		k, limit int
+		ok       bool
+	}{{100_000, 65535, true}, {130_999, 65535, true}, {262_145, 65535, true}, {1_000_000, 65535, true}, {1 << 24, 65535, false}, {1 << 24, 0, true}, {1000, 200, false}} {
+		s := f32MatMul(4, 4, tt.k, false, false)
+		target := lib.Target{API: "vulkan", Caps: targets()[1].t.Caps}
+		target.Caps.MaxLoopTrips = tt.limit
+		_, _, err := s.Launch(target)
+		if (err == nil) != tt.ok || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("K=%d", tt.k)) {
+			t.Errorf("K=%d with at most %d iterations: %v", tt.k, tt.limit, err)
+		}
+		if _, buildErr := s.Build(target); (buildErr == nil) != tt.ok {
+			t.Errorf("K=%d with at most %d iterations: Build and Launch disagree: %v", tt.k, tt.limit, buildErr)
+		}
+	}
+}
+
 // TestMatMulKey checks that a key stands for one kernel: specs with equal keys build equal kernels on every target, and
 // sizes alone make few keys.
 func TestMatMulKey(t *testing.T) {

@@ -111,7 +111,7 @@ func (s *MatMul) tile(t Target) (matMulTile, error) {
 			tile.width = min(tile.width, t.Caps.MaxLanes)
 		}
 		if s.fits(tile, t.Caps) {
-			return tile, nil
+			return s.deepen(tile, t.Caps)
 		}
 	}
 	// Every device takes a few invocations without workgroup memory.
@@ -119,7 +119,46 @@ func (s *MatMul) tile(t Target) (matMulTile, error) {
 	if t.Caps.MaxLanes >= 4 {
 		tile.width = 4
 	}
+	return s.deepen(tile, t.Caps)
+}
+
+// depthClass says how often a step of the loop over K has to be doubled on a device that bounds the iterations of loops.
+func (s *MatMul) depthClass() int {
+	const unbounded = 120_000 // two products a step stay below 65,535 iterations, llvmpipe's bound
+	d := 0
+	for k := s.K; k > unbounded; k = (k + 1) / 2 {
+		d++
+	}
+	return d
+}
+
+// deepen makes the steps of the loop over K larger where the device bounds the iterations of loops (it would leave the loop
+// without a word and give a wrong sum), and reports a K that is out of reach.
+func (s *MatMul) deepen(tile matMulTile, caps ir.Caps) (matMulTile, error) {
+	const most = 4 // doublings; programs become too large
+	if caps.MaxLoopTrips == 0 {
+		return tile, nil
+	}
+	if tile.depth == 0 && !tile.dot {
+		tile.unroll <<= min(s.depthClass(), most)
+	}
+	if trips := tile.trips(s.K); trips > caps.MaxLoopTrips {
+		return tile, fmt.Errorf("matmul: K=%d needs %d iterations of a loop and the device runs at most %d; split the product along K and add the parts",
+			s.K, trips, caps.MaxLoopTrips)
+	}
 	return tile, nil
+}
+
+// trips bounds the iterations of all loops that one invocation runs for depth k.
+func (t matMulTile) trips(k int) int {
+	store := t.m * (1 + t.n)
+	switch {
+	case t.depth > 0:
+		return ceilDiv(k, t.depth)*(1+t.depth/sharedStep) + store
+	case t.dot:
+		return k/t.width + store
+	}
+	return k/t.unroll + t.unroll + store
 }
 
 func (s *MatMul) fits(t matMulTile, caps ir.Caps) bool {
