@@ -116,6 +116,7 @@ func (b *buffer) release() {
 
 // ready checks a transfer. The lock is held.
 func (b *buffer) ready(what string, offset int64, n int) error {
+	b.device.poll()
 	if err := b.device.usable(); err != nil {
 		return err
 	}
@@ -140,7 +141,6 @@ func (b *buffer) Write(offset int64, data []byte) error {
 		d.mu.Unlock()
 		return nil
 	}
-	d.poll()
 	if n := int64(len(data)); n <= stageLimit && d.staged+n <= stageTotal {
 		defer d.mu.Unlock()
 		copied, event, code := clload.WriteCopy(d.qh, b.handle, offset, data)

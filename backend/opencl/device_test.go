@@ -484,7 +484,7 @@ func TestContext(t *testing.T) {
 		b := alloc(t, d, 256)
 		defer b.Free()
 		var slow []backend.Launch
-		for range 20 {
+		for range 8 {
 			slow = append(slow, launch(p, b, 64, 1<<20))
 		}
 		start := time.Now()

@@ -56,11 +56,16 @@ func enumerate() (found []candidate, notes []string, err error) {
 		}
 		notes = append(notes, fmt.Sprintf("%s: %d devices", name, n))
 	}
-	slices.SortStableFunc(found, func(a, b candidate) int { return a.rank() - b.rank() })
+	sortCandidates(found)
 	if len(found) == 0 {
 		return nil, notes, errNoDevices(append(slices.Clone(notes), installHint))
 	}
 	return found, notes, nil
+}
+
+// sortCandidates orders devices by rank, and keeps the platforms' order of equals.
+func sortCandidates(list []candidate) {
+	slices.SortStableFunc(list, func(a, b candidate) int { return a.rank() - b.rank() })
 }
 
 // rank orders devices: usable ones before those with a problem, then by type, then those without doubts first.

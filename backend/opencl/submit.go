@@ -26,10 +26,10 @@ func (d *device) Submit(batch []backend.Launch) (backend.Fence, error) {
 		d.mu.Lock()
 	}
 	defer d.mu.Unlock()
+	d.poll()
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
-	d.poll()
 	d.batch.Reset()
 	for i := range batch {
 		if err := d.add(&batch[i]); err != nil {

@@ -24,6 +24,7 @@ var functions = []struct{ ret, name, params, fail string }{
 	{"cl_context", "clCreateContext", "const cl_context_properties *a, cl_uint b, const cl_device_id *c, void (CL_CALLBACK *d)(const char *, const void *, size_t, void *), void *e, cl_int *err", errcode},
 	{"cl_int", "clReleaseContext", "cl_context a", code},
 	{"cl_command_queue", "clCreateCommandQueue", "cl_context a, cl_device_id b, cl_command_queue_properties c, cl_int *err", errcode},
+	{"cl_int", "clGetCommandQueueInfo", "cl_command_queue a, cl_command_queue_info b, size_t c, void *d, size_t *e", code},
 	{"cl_int", "clReleaseCommandQueue", "cl_command_queue a", code},
 	{"cl_mem", "clCreateBuffer", "cl_context a, cl_mem_flags b, size_t c, void *d, cl_int *err", errcode},
 	{"cl_mem", "clCreateImage", "cl_context a, cl_mem_flags b, const cl_image_format *c, const cl_image_desc *d, void *e, cl_int *err", errcode},

@@ -61,6 +61,12 @@ func DeviceValue[T any](device Handle, param uint32) (value T, code Code) {
 	return value, Code(c)
 }
 
+// QueueValue returns a property of a queue that is an object: its context or device.
+func QueueValue(queue Handle, param uint32) (value Handle, code Code) {
+	c := C.clload_queue_info(queue, C.uint32_t(param), C.size_t(unsafe.Sizeof(value)), unsafe.Pointer(&value))
+	return value, Code(c)
+}
+
 // Build compiles a program for a device. The log is what the compiler said, also where it succeeded.
 func Build(program, device Handle, options string) (log string, code Code) {
 	o := C.CString(options)

@@ -1,3 +1,6 @@
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE // dladdr
+#endif
 #include "library.h"
 
 #include <stdio.h>
@@ -9,6 +12,7 @@ static INIT_ONCE once = INIT_ONCE_STATIC_INIT;
 static void *open_library(const char *path) { return (void *)LoadLibraryA(path); }
 static void *find_symbol(void *lib, const char *name) { return (void *)GetProcAddress((HMODULE)lib, name); }
 static void describe_error(char *out, size_t n) { snprintf(out, n, "error %lu", (unsigned long)GetLastError()); }
+static void *open_preloaded(char *out, size_t n) { return NULL; }
 #else
 #include <dlfcn.h>
 #include <pthread.h>
@@ -18,6 +22,17 @@ static void *find_symbol(void *lib, const char *name) { return dlsym(lib, name);
 static void describe_error(char *out, size_t n) {
 	const char *e = dlerror();
 	snprintf(out, n, "%s", e ? e : "unknown error");
+}
+
+// open_preloaded finds OpenCL in what was loaded with the program: tools such as Oclgrind put themselves in the place of the
+// library by LD_PRELOAD. The program's own functions are hidden, and so not found here.
+static void *open_preloaded(char *out, size_t n) {
+	void *self = dlopen(NULL, RTLD_NOW);
+	void *f = self ? dlsym(self, "clGetPlatformIDs") : NULL;
+	if (!f) return NULL;
+	Dl_info info;
+	snprintf(out, n, "%s (loaded with the program)", dladdr(f, &info) && info.dli_fname ? info.dli_fname : "library");
+	return self;
 }
 #endif
 
@@ -53,6 +68,7 @@ static void load(void) {
 		try_open(chosen);
 		return;
 	}
+	if ((library = open_preloaded(status_text, sizeof status_text))) return;
 	for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++)
 		if (try_open(candidates[i])) return;
 }

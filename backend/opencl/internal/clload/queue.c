@@ -104,6 +104,10 @@ int clload_platform_info(void *platform, uint32_t param, size_t size, void *valu
 	return clGetPlatformInfo(platform, param, size, value, actual);
 }
 
+int clload_queue_info(void *queue, uint32_t param, size_t size, void *value) {
+	return clGetCommandQueueInfo(queue, param, size, value, NULL);
+}
+
 int clload_build(void *program, void *device, const char *options) {
 	cl_device_id d = device;
 	return clBuildProgram(program, 1, &d, options, NULL, NULL);

@@ -38,6 +38,7 @@ void clload_event_release(void *event);
 
 int clload_device_info(void *device, uint32_t param, size_t size, void *value, size_t *actual);
 int clload_platform_info(void *platform, uint32_t param, size_t size, void *value, size_t *actual);
+int clload_queue_info(void *queue, uint32_t param, size_t size, void *value);
 int clload_build(void *program, void *device, const char *options);
 int clload_build_log(void *program, void *device, size_t size, char *log, size_t *actual);
 

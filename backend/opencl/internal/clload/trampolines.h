@@ -55,16 +55,23 @@ cl_command_queue CL_API_CALL clCreateCommandQueue(cl_context a, cl_device_id b, 
 	return call(a, b, c, err);
 }
 
+cl_int CL_API_CALL clGetCommandQueueInfo(cl_command_queue a, cl_command_queue_info b, size_t c, void *d, size_t *e) {
+	typedef cl_int (CL_API_CALL *fn)(cl_command_queue a, cl_command_queue_info b, size_t c, void *d, size_t *e);
+	fn call = (fn)clload_symbol(7, "clGetCommandQueueInfo");
+	if (!call) return CLLOAD_NOT_FOUND;
+	return call(a, b, c, d, e);
+}
+
 cl_int CL_API_CALL clReleaseCommandQueue(cl_command_queue a) {
 	typedef cl_int (CL_API_CALL *fn)(cl_command_queue a);
-	fn call = (fn)clload_symbol(7, "clReleaseCommandQueue");
+	fn call = (fn)clload_symbol(8, "clReleaseCommandQueue");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a);
 }
 
 cl_mem CL_API_CALL clCreateBuffer(cl_context a, cl_mem_flags b, size_t c, void *d, cl_int *err) {
 	typedef cl_mem (CL_API_CALL *fn)(cl_context a, cl_mem_flags b, size_t c, void *d, cl_int *err);
-	fn call = (fn)clload_symbol(8, "clCreateBuffer");
+	fn call = (fn)clload_symbol(9, "clCreateBuffer");
 	if (!call) {
 		if (err) *err = CLLOAD_NOT_FOUND;
 		return NULL;
@@ -74,7 +81,7 @@ cl_mem CL_API_CALL clCreateBuffer(cl_context a, cl_mem_flags b, size_t c, void *
 
 cl_mem CL_API_CALL clCreateImage(cl_context a, cl_mem_flags b, const cl_image_format *c, const cl_image_desc *d, void *e, cl_int *err) {
 	typedef cl_mem (CL_API_CALL *fn)(cl_context a, cl_mem_flags b, const cl_image_format *c, const cl_image_desc *d, void *e, cl_int *err);
-	fn call = (fn)clload_symbol(9, "clCreateImage");
+	fn call = (fn)clload_symbol(10, "clCreateImage");
 	if (!call) {
 		if (err) *err = CLLOAD_NOT_FOUND;
 		return NULL;
@@ -84,21 +91,21 @@ cl_mem CL_API_CALL clCreateImage(cl_context a, cl_mem_flags b, const cl_image_fo
 
 cl_int CL_API_CALL clReleaseMemObject(cl_mem a) {
 	typedef cl_int (CL_API_CALL *fn)(cl_mem a);
-	fn call = (fn)clload_symbol(10, "clReleaseMemObject");
+	fn call = (fn)clload_symbol(11, "clReleaseMemObject");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a);
 }
 
 cl_int CL_API_CALL clGetSupportedImageFormats(cl_context a, cl_mem_flags b, cl_mem_object_type c, cl_uint d, cl_image_format *e, cl_uint *f) {
 	typedef cl_int (CL_API_CALL *fn)(cl_context a, cl_mem_flags b, cl_mem_object_type c, cl_uint d, cl_image_format *e, cl_uint *f);
-	fn call = (fn)clload_symbol(11, "clGetSupportedImageFormats");
+	fn call = (fn)clload_symbol(12, "clGetSupportedImageFormats");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e, f);
 }
 
 cl_program CL_API_CALL clCreateProgramWithSource(cl_context a, cl_uint b, const char **c, const size_t *d, cl_int *err) {
 	typedef cl_program (CL_API_CALL *fn)(cl_context a, cl_uint b, const char **c, const size_t *d, cl_int *err);
-	fn call = (fn)clload_symbol(12, "clCreateProgramWithSource");
+	fn call = (fn)clload_symbol(13, "clCreateProgramWithSource");
 	if (!call) {
 		if (err) *err = CLLOAD_NOT_FOUND;
 		return NULL;
@@ -108,28 +115,28 @@ cl_program CL_API_CALL clCreateProgramWithSource(cl_context a, cl_uint b, const 
 
 cl_int CL_API_CALL clReleaseProgram(cl_program a) {
 	typedef cl_int (CL_API_CALL *fn)(cl_program a);
-	fn call = (fn)clload_symbol(13, "clReleaseProgram");
+	fn call = (fn)clload_symbol(14, "clReleaseProgram");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a);
 }
 
 cl_int CL_API_CALL clBuildProgram(cl_program a, cl_uint b, const cl_device_id *c, const char *d, void (CL_CALLBACK *e)(cl_program, void *), void *f) {
 	typedef cl_int (CL_API_CALL *fn)(cl_program a, cl_uint b, const cl_device_id *c, const char *d, void (CL_CALLBACK *e)(cl_program, void *), void *f);
-	fn call = (fn)clload_symbol(14, "clBuildProgram");
+	fn call = (fn)clload_symbol(15, "clBuildProgram");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e, f);
 }
 
 cl_int CL_API_CALL clGetProgramBuildInfo(cl_program a, cl_device_id b, cl_program_build_info c, size_t d, void *e, size_t *f) {
 	typedef cl_int (CL_API_CALL *fn)(cl_program a, cl_device_id b, cl_program_build_info c, size_t d, void *e, size_t *f);
-	fn call = (fn)clload_symbol(15, "clGetProgramBuildInfo");
+	fn call = (fn)clload_symbol(16, "clGetProgramBuildInfo");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e, f);
 }
 
 cl_kernel CL_API_CALL clCreateKernel(cl_program a, const char *b, cl_int *err) {
 	typedef cl_kernel (CL_API_CALL *fn)(cl_program a, const char *b, cl_int *err);
-	fn call = (fn)clload_symbol(16, "clCreateKernel");
+	fn call = (fn)clload_symbol(17, "clCreateKernel");
 	if (!call) {
 		if (err) *err = CLLOAD_NOT_FOUND;
 		return NULL;
@@ -139,56 +146,56 @@ cl_kernel CL_API_CALL clCreateKernel(cl_program a, const char *b, cl_int *err) {
 
 cl_int CL_API_CALL clReleaseKernel(cl_kernel a) {
 	typedef cl_int (CL_API_CALL *fn)(cl_kernel a);
-	fn call = (fn)clload_symbol(17, "clReleaseKernel");
+	fn call = (fn)clload_symbol(18, "clReleaseKernel");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a);
 }
 
 cl_int CL_API_CALL clSetKernelArg(cl_kernel a, cl_uint b, size_t c, const void *d) {
 	typedef cl_int (CL_API_CALL *fn)(cl_kernel a, cl_uint b, size_t c, const void *d);
-	fn call = (fn)clload_symbol(18, "clSetKernelArg");
+	fn call = (fn)clload_symbol(19, "clSetKernelArg");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d);
 }
 
 cl_int CL_API_CALL clGetKernelInfo(cl_kernel a, cl_kernel_info b, size_t c, void *d, size_t *e) {
 	typedef cl_int (CL_API_CALL *fn)(cl_kernel a, cl_kernel_info b, size_t c, void *d, size_t *e);
-	fn call = (fn)clload_symbol(19, "clGetKernelInfo");
+	fn call = (fn)clload_symbol(20, "clGetKernelInfo");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e);
 }
 
 cl_int CL_API_CALL clGetKernelArgInfo(cl_kernel a, cl_uint b, cl_kernel_arg_info c, size_t d, void *e, size_t *f) {
 	typedef cl_int (CL_API_CALL *fn)(cl_kernel a, cl_uint b, cl_kernel_arg_info c, size_t d, void *e, size_t *f);
-	fn call = (fn)clload_symbol(20, "clGetKernelArgInfo");
+	fn call = (fn)clload_symbol(21, "clGetKernelArgInfo");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e, f);
 }
 
 cl_int CL_API_CALL clGetKernelWorkGroupInfo(cl_kernel a, cl_device_id b, cl_kernel_work_group_info c, size_t d, void *e, size_t *f) {
 	typedef cl_int (CL_API_CALL *fn)(cl_kernel a, cl_device_id b, cl_kernel_work_group_info c, size_t d, void *e, size_t *f);
-	fn call = (fn)clload_symbol(21, "clGetKernelWorkGroupInfo");
+	fn call = (fn)clload_symbol(22, "clGetKernelWorkGroupInfo");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e, f);
 }
 
 cl_int CL_API_CALL clWaitForEvents(cl_uint a, const cl_event *b) {
 	typedef cl_int (CL_API_CALL *fn)(cl_uint a, const cl_event *b);
-	fn call = (fn)clload_symbol(22, "clWaitForEvents");
+	fn call = (fn)clload_symbol(23, "clWaitForEvents");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b);
 }
 
 cl_int CL_API_CALL clGetEventInfo(cl_event a, cl_event_info b, size_t c, void *d, size_t *e) {
 	typedef cl_int (CL_API_CALL *fn)(cl_event a, cl_event_info b, size_t c, void *d, size_t *e);
-	fn call = (fn)clload_symbol(23, "clGetEventInfo");
+	fn call = (fn)clload_symbol(24, "clGetEventInfo");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e);
 }
 
 cl_event CL_API_CALL clCreateUserEvent(cl_context a, cl_int *err) {
 	typedef cl_event (CL_API_CALL *fn)(cl_context a, cl_int *err);
-	fn call = (fn)clload_symbol(24, "clCreateUserEvent");
+	fn call = (fn)clload_symbol(25, "clCreateUserEvent");
 	if (!call) {
 		if (err) *err = CLLOAD_NOT_FOUND;
 		return NULL;
@@ -198,91 +205,91 @@ cl_event CL_API_CALL clCreateUserEvent(cl_context a, cl_int *err) {
 
 cl_int CL_API_CALL clSetUserEventStatus(cl_event a, cl_int b) {
 	typedef cl_int (CL_API_CALL *fn)(cl_event a, cl_int b);
-	fn call = (fn)clload_symbol(25, "clSetUserEventStatus");
+	fn call = (fn)clload_symbol(26, "clSetUserEventStatus");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b);
 }
 
 cl_int CL_API_CALL clRetainEvent(cl_event a) {
 	typedef cl_int (CL_API_CALL *fn)(cl_event a);
-	fn call = (fn)clload_symbol(26, "clRetainEvent");
+	fn call = (fn)clload_symbol(27, "clRetainEvent");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a);
 }
 
 cl_int CL_API_CALL clReleaseEvent(cl_event a) {
 	typedef cl_int (CL_API_CALL *fn)(cl_event a);
-	fn call = (fn)clload_symbol(27, "clReleaseEvent");
+	fn call = (fn)clload_symbol(28, "clReleaseEvent");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a);
 }
 
 cl_int CL_API_CALL clGetEventProfilingInfo(cl_event a, cl_profiling_info b, size_t c, void *d, size_t *e) {
 	typedef cl_int (CL_API_CALL *fn)(cl_event a, cl_profiling_info b, size_t c, void *d, size_t *e);
-	fn call = (fn)clload_symbol(28, "clGetEventProfilingInfo");
+	fn call = (fn)clload_symbol(29, "clGetEventProfilingInfo");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e);
 }
 
 cl_int CL_API_CALL clFlush(cl_command_queue a) {
 	typedef cl_int (CL_API_CALL *fn)(cl_command_queue a);
-	fn call = (fn)clload_symbol(29, "clFlush");
+	fn call = (fn)clload_symbol(30, "clFlush");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a);
 }
 
 cl_int CL_API_CALL clFinish(cl_command_queue a) {
 	typedef cl_int (CL_API_CALL *fn)(cl_command_queue a);
-	fn call = (fn)clload_symbol(30, "clFinish");
+	fn call = (fn)clload_symbol(31, "clFinish");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a);
 }
 
 cl_int CL_API_CALL clEnqueueReadBuffer(cl_command_queue a, cl_mem b, cl_bool c, size_t d, size_t e, void *f, cl_uint g, const cl_event *h, cl_event *i) {
 	typedef cl_int (CL_API_CALL *fn)(cl_command_queue a, cl_mem b, cl_bool c, size_t d, size_t e, void *f, cl_uint g, const cl_event *h, cl_event *i);
-	fn call = (fn)clload_symbol(31, "clEnqueueReadBuffer");
+	fn call = (fn)clload_symbol(32, "clEnqueueReadBuffer");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e, f, g, h, i);
 }
 
 cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue a, cl_mem b, cl_bool c, size_t d, size_t e, const void *f, cl_uint g, const cl_event *h, cl_event *i) {
 	typedef cl_int (CL_API_CALL *fn)(cl_command_queue a, cl_mem b, cl_bool c, size_t d, size_t e, const void *f, cl_uint g, const cl_event *h, cl_event *i);
-	fn call = (fn)clload_symbol(32, "clEnqueueWriteBuffer");
+	fn call = (fn)clload_symbol(33, "clEnqueueWriteBuffer");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e, f, g, h, i);
 }
 
 cl_int CL_API_CALL clEnqueueFillBuffer(cl_command_queue a, cl_mem b, const void *c, size_t d, size_t e, size_t f, cl_uint g, const cl_event *h, cl_event *i) {
 	typedef cl_int (CL_API_CALL *fn)(cl_command_queue a, cl_mem b, const void *c, size_t d, size_t e, size_t f, cl_uint g, const cl_event *h, cl_event *i);
-	fn call = (fn)clload_symbol(33, "clEnqueueFillBuffer");
+	fn call = (fn)clload_symbol(34, "clEnqueueFillBuffer");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e, f, g, h, i);
 }
 
 cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue a, cl_mem b, cl_mem c, size_t d, size_t e, size_t f, cl_uint g, const cl_event *h, cl_event *i) {
 	typedef cl_int (CL_API_CALL *fn)(cl_command_queue a, cl_mem b, cl_mem c, size_t d, size_t e, size_t f, cl_uint g, const cl_event *h, cl_event *i);
-	fn call = (fn)clload_symbol(34, "clEnqueueCopyBuffer");
+	fn call = (fn)clload_symbol(35, "clEnqueueCopyBuffer");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e, f, g, h, i);
 }
 
 cl_int CL_API_CALL clEnqueueReadImage(cl_command_queue a, cl_mem b, cl_bool c, const size_t *d, const size_t *e, size_t f, size_t g, void *h, cl_uint i, const cl_event *j, cl_event *k) {
 	typedef cl_int (CL_API_CALL *fn)(cl_command_queue a, cl_mem b, cl_bool c, const size_t *d, const size_t *e, size_t f, size_t g, void *h, cl_uint i, const cl_event *j, cl_event *k);
-	fn call = (fn)clload_symbol(35, "clEnqueueReadImage");
+	fn call = (fn)clload_symbol(36, "clEnqueueReadImage");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e, f, g, h, i, j, k);
 }
 
 cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue a, cl_mem b, cl_bool c, const size_t *d, const size_t *e, size_t f, size_t g, const void *h, cl_uint i, const cl_event *j, cl_event *k) {
 	typedef cl_int (CL_API_CALL *fn)(cl_command_queue a, cl_mem b, cl_bool c, const size_t *d, const size_t *e, size_t f, size_t g, const void *h, cl_uint i, const cl_event *j, cl_event *k);
-	fn call = (fn)clload_symbol(36, "clEnqueueWriteImage");
+	fn call = (fn)clload_symbol(37, "clEnqueueWriteImage");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e, f, g, h, i, j, k);
 }
 
 void * CL_API_CALL clEnqueueMapBuffer(cl_command_queue a, cl_mem b, cl_bool c, cl_map_flags d, size_t e, size_t f, cl_uint g, const cl_event *h, cl_event *i, cl_int *err) {
 	typedef void * (CL_API_CALL *fn)(cl_command_queue a, cl_mem b, cl_bool c, cl_map_flags d, size_t e, size_t f, cl_uint g, const cl_event *h, cl_event *i, cl_int *err);
-	fn call = (fn)clload_symbol(37, "clEnqueueMapBuffer");
+	fn call = (fn)clload_symbol(38, "clEnqueueMapBuffer");
 	if (!call) {
 		if (err) *err = CLLOAD_NOT_FOUND;
 		return NULL;
@@ -292,7 +299,7 @@ void * CL_API_CALL clEnqueueMapBuffer(cl_command_queue a, cl_mem b, cl_bool c, c
 
 void * CL_API_CALL clEnqueueMapImage(cl_command_queue a, cl_mem b, cl_bool c, cl_map_flags d, const size_t *e, const size_t *f, size_t *g, size_t *h, cl_uint i, const cl_event *j, cl_event *k, cl_int *err) {
 	typedef void * (CL_API_CALL *fn)(cl_command_queue a, cl_mem b, cl_bool c, cl_map_flags d, const size_t *e, const size_t *f, size_t *g, size_t *h, cl_uint i, const cl_event *j, cl_event *k, cl_int *err);
-	fn call = (fn)clload_symbol(38, "clEnqueueMapImage");
+	fn call = (fn)clload_symbol(39, "clEnqueueMapImage");
 	if (!call) {
 		if (err) *err = CLLOAD_NOT_FOUND;
 		return NULL;
@@ -302,37 +309,37 @@ void * CL_API_CALL clEnqueueMapImage(cl_command_queue a, cl_mem b, cl_bool c, cl
 
 cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue a, cl_mem b, void *c, cl_uint d, const cl_event *e, cl_event *f) {
 	typedef cl_int (CL_API_CALL *fn)(cl_command_queue a, cl_mem b, void *c, cl_uint d, const cl_event *e, cl_event *f);
-	fn call = (fn)clload_symbol(39, "clEnqueueUnmapMemObject");
+	fn call = (fn)clload_symbol(40, "clEnqueueUnmapMemObject");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e, f);
 }
 
 cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue a, cl_kernel b, cl_uint c, const size_t *d, const size_t *e, const size_t *f, cl_uint g, const cl_event *h, cl_event *i) {
 	typedef cl_int (CL_API_CALL *fn)(cl_command_queue a, cl_kernel b, cl_uint c, const size_t *d, const size_t *e, const size_t *f, cl_uint g, const cl_event *h, cl_event *i);
-	fn call = (fn)clload_symbol(40, "clEnqueueNDRangeKernel");
+	fn call = (fn)clload_symbol(41, "clEnqueueNDRangeKernel");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e, f, g, h, i);
 }
 
 cl_int CL_API_CALL clEnqueueTask(cl_command_queue a, cl_kernel b, cl_uint c, const cl_event *d, cl_event *e) {
 	typedef cl_int (CL_API_CALL *fn)(cl_command_queue a, cl_kernel b, cl_uint c, const cl_event *d, cl_event *e);
-	fn call = (fn)clload_symbol(41, "clEnqueueTask");
+	fn call = (fn)clload_symbol(42, "clEnqueueTask");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d, e);
 }
 
 cl_int CL_API_CALL clEnqueueMarkerWithWaitList(cl_command_queue a, cl_uint b, const cl_event *c, cl_event *d) {
 	typedef cl_int (CL_API_CALL *fn)(cl_command_queue a, cl_uint b, const cl_event *c, cl_event *d);
-	fn call = (fn)clload_symbol(42, "clEnqueueMarkerWithWaitList");
+	fn call = (fn)clload_symbol(43, "clEnqueueMarkerWithWaitList");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d);
 }
 
 cl_int CL_API_CALL clEnqueueBarrierWithWaitList(cl_command_queue a, cl_uint b, const cl_event *c, cl_event *d) {
 	typedef cl_int (CL_API_CALL *fn)(cl_command_queue a, cl_uint b, const cl_event *c, cl_event *d);
-	fn call = (fn)clload_symbol(43, "clEnqueueBarrierWithWaitList");
+	fn call = (fn)clload_symbol(44, "clEnqueueBarrierWithWaitList");
 	if (!call) return CLLOAD_NOT_FOUND;
 	return call(a, b, c, d);
 }
 
-#define CLLOAD_COUNT 44
+#define CLLOAD_COUNT 45
