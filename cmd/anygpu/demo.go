@@ -148,7 +148,7 @@ func runDemo(ctx context.Context, cfg demoConfig, out, errOut io.Writer) error {
 func chooseDevices(list string) ([]string, error) {
 	var names []string
 	if list == "all" {
-		for _, i := range backend.List() {
+		for _, i := range realDevices() {
 			if i.Problem == "" {
 				names = append(names, i.String())
 			}

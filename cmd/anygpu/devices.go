@@ -66,10 +66,28 @@ func newDevices() *cobra.Command {
 	return cmd
 }
 
-func reportDevices() devicesReport {
-	r := devicesReport{Drivers: backend.Drivers(), Diagnosis: backend.Diagnose()}
-	def := backend.DefaultName()
+// nullAPI is the driver that runs nothing; 'anygpu kernels' generates code with it, and people need not see it.
+const nullAPI = "null"
+
+func realDevices() []backend.Info {
+	var out []backend.Info
 	for _, i := range backend.List() {
+		if i.API != nullAPI {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func reportDevices() devicesReport {
+	r := devicesReport{Diagnosis: backend.Diagnose()}
+	for _, d := range backend.Drivers() {
+		if d != nullAPI {
+			r.Drivers = append(r.Drivers, d)
+		}
+	}
+	def := backend.DefaultName()
+	for _, i := range realDevices() {
 		d := deviceReport{
 			Device: i.String(), Name: i.Name, Vendor: i.Vendor, Driver: i.Driver, DriverVersion: i.DriverVersion, APIVersion: i.APIVersion,
 			Type: i.Type.String(), MemoryBytes: i.Memory, MaxAllocBytes: i.Limits.MaxAllocBytes, MaxBufferBytes: i.Caps.MaxBufferBytes,
@@ -108,7 +126,11 @@ func printDevices(w io.Writer, r devicesReport) error {
 		line("memory", "%s; one allocation up to %s, one kernel argument up to %s", bytesText(d.MemoryBytes), bytesText(d.MaxAllocBytes), bytesText(d.MaxBufferBytes))
 		line("fp16", "%s", fp16Text(d))
 		line("workgroup", "up to %d invocations, %s of workgroup memory", d.WorkgroupSize, bytesText(int64(d.WorkgroupMemory)))
-		line("default", "%s", d.Why)
+		if d.Default {
+			line("default", "yes: %s", strings.TrimPrefix(d.Why, "default: "))
+		} else {
+			line("default", "no: %s", d.Why)
+		}
 		for _, n := range d.Notes {
 			line("note", "%s", n)
 		}
