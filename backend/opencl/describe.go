@@ -202,9 +202,6 @@ func (c *candidate) annotate() {
 	if c.config&fpInfNaN == 0 {
 		note("the device does not promise infinities and NaN; results that overflow are unspecified")
 	}
-	if !c.info.Caps.F16Arith {
-		note("no cl_khr_fp16: float16 is for storage, and computed in float32")
-	}
 }
 
 // lanewise returns the functions that a device gets right for scalars only. In PoCL 3.1 a vector's sin, cos and tan are wrong in

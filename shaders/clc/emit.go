@@ -61,6 +61,9 @@ func (e *emitter) fail(in *ir.Instr, format string, args ...any) {
 	}
 }
 
+// comment makes s fit in a comment of one line, which a newline or a backslash at its end would leave.
+func comment(s string) string { return strings.NewReplacer("\n", " ", "\r", " ", "\\", "/").Replace(s) }
+
 // scan finds which extensions the kernel needs and rejects what lowering should have removed.
 func (e *emitter) scan() error {
 	var err error
@@ -91,7 +94,7 @@ func (e *emitter) scan() error {
 func (e *emitter) header() {
 	w := &e.sb
 	if len(e.k.Ops) > 0 {
-		fmt.Fprintf(w, "// %s\n", strings.ReplaceAll(strings.Join(e.k.Ops, ", "), "\n", " "))
+		fmt.Fprintf(w, "// %s\n", comment(strings.Join(e.k.Ops, ", ")))
 	}
 	if e.fp64 {
 		w.WriteString("#ifdef cl_khr_fp64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n")
@@ -205,7 +208,7 @@ func (e *emitter) line(format string, args ...any) {
 func (e *emitter) block(b *ir.Block) {
 	for _, in := range b.Instrs {
 		if e.opt.Annotate {
-			e.line("// %s", strings.ReplaceAll(in.String(), "\n", " "))
+			e.line("// %s", comment(in.String()))
 		}
 		e.instr(in)
 	}

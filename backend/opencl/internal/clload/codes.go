@@ -20,7 +20,6 @@ const (
 	InvalidValue        Code = -30
 	InvalidContext      Code = -34
 	InvalidCommandQueue Code = -36
-	InvalidWorkGroup    Code = -54
 	InvalidBufferSize   Code = -61
 	PlatformNotFound    Code = -1001
 	IllegalAccessNVIDIA Code = -9999 // a kernel read or wrote outside its buffers

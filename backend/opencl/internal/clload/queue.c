@@ -79,7 +79,6 @@ int clload_touch(void *queue, void *buffer) {
 	return clEnqueueFillBuffer(queue, buffer, &zero, sizeof zero, 0, sizeof zero, 0, NULL, NULL);
 }
 
-int clload_flush(void *queue) { return clFlush(queue); }
 int clload_finish(void *queue) { return clFinish(queue); }
 
 int clload_event_status(void *event, int *err) {

@@ -90,9 +90,6 @@ func FreeCopy(copied Handle) { C.free(copied) }
 // whether there is memory.
 func Touch(queue, mem Handle) Code { return Code(C.clload_touch(queue, mem)) }
 
-// Flush starts the work enqueued so far, without waiting.
-func Flush(queue Handle) Code { return Code(C.clload_flush(queue)) }
-
 // Finish waits until the queue is empty.
 func Finish(queue Handle) Code { return Code(C.clload_finish(queue)) }
 

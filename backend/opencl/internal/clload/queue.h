@@ -4,7 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if !defined(_WIN32)
 #pragma GCC visibility push(hidden)
+#endif
 
 // One launch of a batch. Its buffers and parameters are the next nbuffers and nparams entries of the batch's arrays.
 typedef struct {
@@ -26,7 +28,6 @@ int clload_read(void *queue, void *buffer, size_t offset, size_t size, void *dat
 int clload_write(void *queue, void *buffer, size_t offset, size_t size, const void *data, int staging, void **copy, void **event);
 
 int clload_touch(void *queue, void *buffer);
-int clload_flush(void *queue);
 int clload_finish(void *queue);
 
 // clload_event_status returns the execution status of an event: 0 complete, positive while it waits or runs, an error
@@ -42,5 +43,7 @@ int clload_queue_info(void *queue, uint32_t param, size_t size, void *value);
 int clload_build(void *program, void *device, const char *options);
 int clload_build_log(void *program, void *device, size_t size, char *log, size_t *actual);
 
+#if !defined(_WIN32)
 #pragma GCC visibility pop
+#endif
 #endif
