@@ -20,7 +20,7 @@ var installHint = map[string]string{
 }[runtime.GOOS]
 
 // Diagnose says what the driver looked for and found: the library, the vendors' files that OpenCL's loader reads, and each
-// platform. It looks for devices if that has not happened yet.
+// platform. It looks for devices if that has not happened yet. What to install is in the error of Devices.
 func (d *driver) Diagnose() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -29,18 +29,14 @@ func (d *driver) Diagnose() []string {
 	}
 	var out []string
 	if library, err := clload.Library(); err != nil {
-		out = append(out, "library: not found: "+err.Error())
+		out = append(out, "library: not found")
 	} else {
 		out = append(out, "library: "+library)
 	}
 	if runtime.GOOS == "linux" {
 		out = append(out, vendorFiles(os.Getenv)...)
 	}
-	out = append(out, d.notes...)
-	if d.err != nil {
-		out = append(out, installHint)
-	}
-	return out
+	return append(out, d.notes...)
 }
 
 // vendorFiles lists the .icd files that the loader reads, with the library that each names, and the environment

@@ -66,7 +66,7 @@ func TestNoLibrary(t *testing.T) {
 		t.Errorf("Open: %v, want the same error", err)
 	}
 	text := strings.Join(d.(backend.Diagnoser).Diagnose(), "\n")
-	if !strings.Contains(text, "library: not found") || !strings.Contains(text, installHint) {
+	if !strings.Contains(text, "library: not found") {
 		t.Errorf("Diagnose:\n%s", text)
 	}
 }
@@ -87,7 +87,7 @@ func TestNoPlatform(t *testing.T) {
 		t.Errorf("Devices: %v %v, want an error that says that there is no platform", infos, err)
 	}
 	text := strings.Join(d.(backend.Diagnoser).Diagnose(), "\n")
-	for _, want := range []string{"library: libOpenCL", "OCL_ICD_VENDORS=" + os.Getenv("OCL_ICD_VENDORS"), "no .icd files", installHint} {
+	for _, want := range []string{"library: libOpenCL", "OCL_ICD_VENDORS=" + os.Getenv("OCL_ICD_VENDORS"), "no .icd files"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("Diagnose has no %q:\n%s", want, text)
 		}
