@@ -87,6 +87,7 @@ type plan struct {
 	layout
 	operands []planOperand // inputs, then outputs, then the index if there is one
 	groups   []address
+	tiled    bool   // consecutive invocations go along the last but one dimension (see alongStrided)
 	geometry []geom // launch parameters, the first params of them; the others are constants
 	params   int
 }
@@ -147,6 +148,7 @@ func (p *plan) layOut() error {
 	if p.layout, err = newLayout(e.Shape, strides, len(e.In)); err != nil {
 		return err
 	}
+	p.tiled = p.alongStrided(len(e.In))
 	for i, o := range all {
 		p.operands = append(p.operands, planOperand{o.Kind, p.group(p.strides[i], o.Offset)})
 		if i >= len(e.In) && i < len(e.In)+len(e.Out) {
@@ -242,6 +244,9 @@ func (p *plan) key() string {
 		sb.WriteString("|even") // multiples of 16 have no tail, which saves half of the code
 	default:
 		sb.WriteString("|any")
+	}
+	if p.tiled {
+		sb.WriteString("|tiled")
 	}
 	for _, g := range p.geometry[p.params:] {
 		fmt.Fprintf(&sb, "|%s=%d", g.name, g.value)

@@ -12,6 +12,7 @@ type elementShape struct {
 	width   int
 	local   int
 	vectors int
+	tiled   bool // invocations go along the last but one dimension first
 	blocked bool // a workgroup stays in one row, so that only group numbers are divided
 	tail    bool // the inner dimension may end within a chunk
 }
@@ -50,7 +51,8 @@ func (p *plan) shape(t Target) elementShape {
 		s.width = min(s.width, pow2Factor(p.inner()))
 	}
 	s.tail = pow2Factor(p.inner()) < s.width
-	if chunks := p.sizeClass() / s.width; chunks >= 32 {
+	s.tiled = p.tiled && s.width > 1
+	if chunks := p.sizeClass() / s.width; chunks >= 32 && !s.tiled {
 		s.blocked = true
 		s.local = min(s.local, chunks)
 	}
@@ -142,13 +144,23 @@ func (m *emitter) general() {
 	width := b.U32(uint32(s.width))
 	chunks := b.Div(b.Add(n, b.U32(uint32(s.width-1))), width)
 	var row, chunk ir.Value
-	if s.blocked {
+	switch {
+	case s.tiled:
+		// row = outer*size + along, where size is that of the last but one dimension.
+		id, size := b.LinearID(), m.geo["rows"]
+		if d := len(m.dims) - 2; d > 0 {
+			size = m.geo[fmt.Sprintf("d%d", d)]
+		}
+		along, rest := b.Rem(id, size), b.Div(id, size)
+		chunk = b.Rem(rest, chunks)
+		row = b.Add(b.Mul(b.Div(rest, chunks), size), along)
+	case s.blocked:
 		local := b.U32(uint32(s.local))
 		blocks := b.Div(b.Add(chunks, b.U32(uint32(s.local-1))), local)
 		group := b.LinearGroup()
 		row = b.Div(group, blocks)
 		chunk = b.Add(b.Mul(b.Rem(group, blocks), local), b.LocalID(0))
-	} else {
+	default:
 		id := b.LinearID()
 		row, chunk = b.Div(id, chunks), b.Rem(id, chunks)
 	}

@@ -207,20 +207,25 @@ func targets() []checked {
 	vulkan := ir.Caps{F16Arith: true, F16Storage: true, U8Storage: true, I64: true, F64: true, MaxLanes: 4, NativeMath: math32,
 		MaxInvocations: 1024, MaxLocal: [3]int{1024, 1024, 1024}, MaxGroups: [3]int{65535, 65535, 65535}, SharedBytes: 32 << 10,
 		MaxBuffers: 32, MaxBufferBytes: 128 << 20, SubgroupSize: 8}
+	vulkan.MaxLoopTrips = 65535
 	plain := vulkan
+	plain.MaxLoopTrips = 0
 	plain.F16Arith, plain.F16Storage, plain.U8Storage, plain.I64, plain.F64 = false, false, false, false, false
 	plain.MaxInvocations, plain.MaxLocal, plain.MaxBufferBytes = 256, [3]int{256, 256, 64}, 1<<30
 	ocl := vulkan
+	ocl.MaxLoopTrips = 0
 	ocl.MaxLanes, ocl.F16Arith, ocl.NativeMath = 16, false, ir.AllMath()
 	ocl.MaxBufferBytes, ocl.MaxInvocations, ocl.MaxLocal = 1<<32, 4096, [3]int{4096, 4096, 4096}
 	small := plain
 	small.MaxInvocations, small.MaxLocal, small.MaxGroups = 64, [3]int{64, 64, 64}, [3]int{3, 65535, 1}
+	unbounded := vulkan
+	unbounded.MaxLoopTrips = 0
 	return []checked{
 		{"cpu", lib.Target{API: "cpu", Caps: ir.InterpCaps()}},
 		{"lavapipe", lib.Target{API: "vulkan", Caps: vulkan}},
 		{"swiftshader", lib.Target{API: "vulkan", Caps: plain}},
 		{"pocl", lib.Target{API: "opencl", Caps: ocl}},
-		{"vulkan-gpu", lib.Target{API: "vulkan", GPU: true, Caps: vulkan}},
+		{"vulkan-gpu", lib.Target{API: "vulkan", GPU: true, Caps: unbounded}},
 		{"opencl-gpu", lib.Target{API: "opencl", GPU: true, Caps: ocl}},
 		{"small-gpu", lib.Target{API: "vulkan", GPU: true, Caps: small}},
 	}

@@ -88,6 +88,35 @@ func trivialLayout(n, operands int) layout {
 	return l
 }
 
+// alongStrided looks among the first inputs operands for one that is strided in the inner dimension and contiguous in
+// another, as in a transposition. It makes that other dimension the last but one, so that invocations can go along it and
+// use what they share of a cache line.
+func (l layout) alongStrided(inputs int) bool {
+	last := len(l.dims) - 1
+	for _, s := range l.strides[:inputs] {
+		if abs(s[last]) < 2 {
+			continue
+		}
+		for d := range last {
+			if abs(s[d]) != 1 {
+				continue
+			}
+			l.moveDim(d, last-1)
+			return true
+		}
+	}
+	return false
+}
+
+// moveDim moves dimension from to place to, in place.
+func (l layout) moveDim(from, to int) {
+	for _, x := range append(l.strides[:len(l.strides):len(l.strides)], l.dims) {
+		v := x[from]
+		copy(x[from:], x[from+1:to+1])
+		x[to] = v
+	}
+}
+
 // inner is the size of the inner dimension, rows the number of times it is traversed.
 func (l layout) inner() int { return l.dims[len(l.dims)-1] }
 

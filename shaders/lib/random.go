@@ -18,7 +18,7 @@ func (d RandomKind) String() string {
 
 // Key identifies the kernel; size, seed, offset and probability are launch parameters.
 func (r *Random) Key() string {
-	return fmt.Sprintf("random|%s|%s|%v", r.Dist, r.Out, r.N%4 == 0)
+	return fmt.Sprintf("random|%s|%s|%v", r.Dist, r.Out, r.N%(4*ir.MaxLanes) == 0)
 }
 
 // Build makes the kernel.
@@ -36,40 +36,79 @@ func (r *Random) Build(t Target) (*ir.Kernel, error) {
 	if r.Dist == RandomBernoulli {
 		prob = b.Param("p", ir.F32)
 	}
-	block := b.LinearID()
-	first := b.Mul(block, b.U32(4))
-	full := b.Div(n, b.U32(4))
-	b.If(b.Lt(block, b.Div(b.Add(n, b.U32(3)), b.U32(4))), func() {
-		lo := b.Add(offset[0], block)
-		hi := b.Add(offset[1], b.Select(b.Lt(lo, block), b.U32(1), b.U32(0)))
-		words := philox(b, key, [4]ir.Value{lo, hi, b.U32(0), b.U32(0)})
-		values := r.values(b, words, prob)
-		o := Operand{Kind: r.Out}
-		single := func(i int) { store(b, out, o, b.Add(first, b.U32(uint32(i))), values[i], 1, accessVector, nil) }
-		whole := func() {
-			if t.config().width >= 4 {
-				store(b, out, o, first, b.Vec(values[:]...), 4, accessVector, nil)
-				return
-			}
-			for i := range values {
-				single(i)
-			}
+	lanes := r.lanes(t)
+	width := b.U32(uint32(lanes))
+	elements := b.U32(uint32(4 * lanes))
+	make4 := func(block ir.Value, lanes int) [4]ir.Value {
+		lo := iota32(b, b.Add(offset[0], block), lanes)
+		carry := b.Select(b.Lt(lo, b.Splat(offset[0], lanes)), b.U32(1), b.U32(0))
+		hi := b.Add(b.Splat(offset[1], lanes), carry)
+		zero := b.ConstLike(lo, 0)
+		return r.values(b, philox(b, key, [4]ir.Value{lo, hi, zero, zero}), prob)
+	}
+	o := Operand{Kind: r.Out}
+	put := func(at ir.Value, values [4]ir.Value) {
+		for i, v := range values {
+			index := b.Add(at, b.U32(uint32(i)))
+			b.If(b.Lt(index, n), func() { store(b, out, o, index, v, 1, accessVector, nil) }, nil)
 		}
-		if r.N%4 == 0 {
-			whole()
-			return
+	}
+	chunk := b.LinearID()
+	at := b.Mul(chunk, elements)
+	full := b.Div(n, elements)
+	whole := func(values [4]ir.Value) {
+		for i, v := range interleave(b, values, min(4*lanes, t.config().width)) {
+			store(b, out, o, b.Add(at, b.U32(uint32(i*v.Type.Lanes))), v, v.Type.Lanes, accessVector, nil)
 		}
-		b.If(b.Lt(block, full), whole, func() {
-			for i := range 3 {
-				b.If(b.Lt(b.Add(first, b.U32(uint32(i))), n), func() { single(i) }, nil)
-			}
+	}
+	even := r.N%(4*ir.MaxLanes) == 0
+	switch {
+	case even:
+		b.If(b.Lt(chunk, full), func() { whole(make4(b.Mul(chunk, width), lanes)) }, nil)
+	case lanes == 1:
+		b.If(b.Lt(chunk, b.Div(b.Add(n, b.U32(3)), b.U32(4))), func() {
+			values := make4(chunk, 1)
+			b.If(b.Lt(chunk, full), func() { whole(values) }, func() { put(at, values) })
+		}, nil)
+	default:
+		b.If(b.Lt(chunk, full), func() { whole(make4(b.Mul(chunk, width), lanes)) }, func() {
+			b.If(b.Eq(chunk, full), func() {
+				b.For(b.Mul(chunk, width), b.Div(b.Add(n, b.U32(3)), b.U32(4)), b.U32(1), func(block ir.Value) {
+					put(b.Mul(block, b.U32(4)), make4(block, 1))
+				})
+			}, nil)
 		})
-	}, nil)
+	}
 	k, err := b.Build()
 	if err != nil {
 		return nil, fmt.Errorf("random %s: %w", r.Dist, err)
 	}
 	return k, nil
+}
+
+// lanes returns how many blocks of four elements an invocation makes at once. CPU compilers need vectors for that; the
+// others make vectors of invocations.
+func (r *Random) lanes(t Target) int {
+	if t.class() != openclCPU {
+		return 1
+	}
+	return t.config().width
+}
+
+// interleave returns the elements in their order, x[0][0], x[1][0], x[2][0], x[3][0], x[0][1], …, in vectors of width lanes.
+func interleave(b *ir.Builder, x [4]ir.Value, width int) []ir.Value {
+	var parts []ir.Value
+	for lane := range x[0].Type.Lanes {
+		for i := range x {
+			parts = append(parts, b.Extract(x[i], lane))
+		}
+	}
+	var out []ir.Value
+	for len(parts) > 0 {
+		out = append(out, b.Vec(parts[:width]...))
+		parts = parts[width:]
+	}
+	return out
 }
 
 // values makes four elements of a block's words.
@@ -99,7 +138,7 @@ func (r *Random) values(b *ir.Builder, w [4]ir.Value, prob ir.Value) [4]ir.Value
 
 // uniform returns the high 24 bits of w as a fraction in [0, 1), exactly.
 func uniform(b *ir.Builder, w ir.Value) ir.Value {
-	i := b.BitCast(b.Shr(w, b.U32(8)), ir.I32)
+	i := b.BitCast(b.Shr(w, b.ConstLike(w, 8)), ir.I32)
 	return b.Mul(b.Convert(i, ir.F32), b.F32(0x1p-24))
 }
 
@@ -109,7 +148,8 @@ func boxMuller(b *ir.Builder, u, v ir.Value) (x, y ir.Value) {
 	fraction := b.Add(b.Mul(b.Convert(u, ir.F32), b.F32(0x1p-32)), b.F32(0x1p-33))
 	// Rounding can take the fraction to 1 and its logarithm, on a device, to a little above 0.
 	radius := b.Sqrt(b.Max(b.Mul(b.F32(-2), b.Log(fraction)), b.F32(0)))
-	turn := b.Mul(b.Convert(b.Shr(b.BitCast(v, ir.I32), b.I32(8)), ir.F32), b.F32(0x1p-24))
+	i := b.BitCast(v, ir.I32)
+	turn := b.Mul(b.Convert(b.Shr(i, b.ConstLike(i, 8)), ir.F32), b.F32(0x1p-24))
 	angle := b.Mul(turn, b.F32(2*math.Pi))
 	return b.Mul(radius, b.Cos(angle)), b.Mul(radius, b.Sin(angle))
 }
@@ -123,7 +163,7 @@ func (r *Random) Launch(t Target) (groups [3]int, params []uint32, err error) {
 	if r.Dist == RandomBernoulli {
 		params = append(params, math.Float32bits(r.P))
 	}
-	groups, err = t.fold("random "+r.Dist.String(), uint64(ceilDiv(ceilDiv(r.N, 4), t.config().local)))
+	groups, err = t.fold("random "+r.Dist.String(), uint64(ceilDiv(ceilDiv(r.N, 4*r.lanes(t)), t.config().local)))
 	return groups, params, err
 }
 

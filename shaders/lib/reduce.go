@@ -57,6 +57,9 @@ func (r *Reduce) Launch(t Target) (groups [3]int, params []uint32, err error) {
 		return groups, nil, err
 	}
 	p := r.plan()
+	if err := p.checkTrips(r, t); err != nil {
+		return groups, nil, err
+	}
 	for _, v := range p.values(r) {
 		params = append(params, v.value)
 	}
@@ -179,7 +182,7 @@ func (p reducePlan) shape(r *Reduce, t Target) reduceShape {
 		}
 	}
 	switch {
-	case r.Inner == 1 && c.tree:
+	case r.Inner == 1 && t.sharesRows(p.lengthClass):
 		s.lanes = max(1, min(p.lengthClass/16, s.local))
 		if s.width = min(s.width, p.align, pow2Factor(r.N)); s.width < c.width {
 			s.width = 1
@@ -210,4 +213,23 @@ func (s reduceShape) groups(r *Reduce, p reducePlan) uint64 {
 		return (uint64(p.rows)*chunks + perGroup - 1) / perGroup
 	}
 	return uint64(p.rows) * ((chunks + perGroup - 1) / perGroup)
+}
+
+// trips bounds the iterations of all loops that one invocation runs.
+func (s reduceShape) trips(r *Reduce, p reducePlan) int {
+	n := ceilDiv(p.length, s.width*s.lanes)
+	n += ceilDiv(n, sumBlock)
+	if r.Inner > 1 && p.align < s.width {
+		return n * s.width // the last columns go one by one
+	}
+	return n + s.width
+}
+
+// checkTrips reports a reduction that is too long for a device that bounds the iterations of loops (it would leave the
+// loop without a word and give a wrong result).
+func (p reducePlan) checkTrips(r *Reduce, t Target) error {
+	if n, most := p.shape(r, t).trips(r, p), t.Caps.MaxLoopTrips; most > 0 && n > most {
+		return fmt.Errorf("%s: %d elements need %d iterations of a loop and the device runs at most %d; reduce in two steps", r.what(), r.N, n, most)
+	}
+	return nil
 }

@@ -1,5 +1,12 @@
 package lib
 
+// A CPU walking down a column of rows at least longStride elements long touches a page at each step. Its translation
+// buffer knows longColumn pages, so that neighbouring columns should be read before more rows are.
+const (
+	longStride = 512
+	longColumn = 256
+)
+
 // Split returns two reductions that together do r where r alone would leave most of the device idle: few outputs of
 // many elements each, such as the sum of a whole tensor. first reads r's inputs and writes a contiguous
 // temporary of shape [Outer, first.Pieces(), Inner] and kind first.Out.Kind; second reads it and writes r's output. ok is false where one
@@ -20,8 +27,17 @@ func (r *Reduce) Split(t Target) (first, second *Reduce, ok bool) {
 	if r.Inner > 1 {
 		piece = max(64, c.piece/max(s.width, s.local/s.lanes))
 	}
-	pieces := min(ceilDiv(c.parallel, busy), r.N/piece)
-	if 2*busy > c.parallel || pieces < 2 {
+	pieces := 0
+	if 2*busy <= c.parallel {
+		pieces = min(ceilDiv(c.parallel, busy), r.N/piece)
+	}
+	if !c.tree && s.width > 1 && r.Inner >= longStride && r.N >= 4*longColumn {
+		pieces = max(pieces, r.N/longColumn)
+	}
+	if most := t.Caps.MaxLoopTrips; most > 0 && s.trips(r, p) > most {
+		pieces = max(pieces, ceilDiv(2*s.trips(r, p), most))
+	}
+	if pieces < 2 {
 		return nil, nil, false
 	}
 	kind, err := (&reduceEmitter{Reduce: r, reducePlan: p, t: t}).elementKind()

@@ -329,3 +329,35 @@ func TestSplit(t *testing.T) {
 		}
 	}
 }
+
+// TestLoopBound checks that a device that bounds the iterations of loops gets kernels below its bound, or an error.
+func TestLoopBound(t *testing.T) {
+	target := targets()[1].t
+	for _, c := range []struct {
+		op              lib.ReduceOp
+		outer, n, inner int
+	}{{lib.ReduceSum, 1, 1 << 24, 1}, {lib.ReduceSum, 1000, 1 << 21, 1}, {lib.ReduceMax, 3, 1<<22 + 1, 1}, {lib.ReduceSum, 1, 1 << 20, 7}, {lib.ReduceArgMax, 1, 1 << 20, 1}} {
+		r := lib.Reduce{Op: c.op, Outer: c.outer, N: c.n, Inner: c.inner, In: []lib.Operand{of(ir.F32)}, Out: of(ir.F32)}
+		all := []*lib.Reduce{&r}
+		if first, second, ok := r.Split(target); ok {
+			all = []*lib.Reduce{first, second}
+		}
+		for _, r := range all {
+			if _, _, err := r.Launch(target); err != nil {
+				t.Errorf("%+v: %v", c, err)
+			}
+		}
+	}
+	r := lib.Reduce{Op: lib.ReduceArgMax, Outer: 1, N: 1 << 24, Inner: 1, In: []lib.Operand{of(ir.F32)}, Out: of(ir.I64)}
+	if _, _, err := r.Launch(target); err == nil || !strings.Contains(err.Error(), "at most 65535") {
+		t.Errorf("argmax of 2^24 elements: error %v", err)
+	}
+	s := lib.Softmax{Outer: 1, N: 1 << 20, Inner: 1, In: ir.F32, Out: ir.F32}
+	if _, _, err := s.Launch(target); err == nil || !strings.Contains(err.Error(), "at most 65535") {
+		t.Errorf("softmax of 2^20 elements: error %v", err)
+	}
+	s.N = 150_000
+	if _, _, err := s.Launch(target); err != nil {
+		t.Errorf("softmax of 150,000 elements: %v", err)
+	}
+}

@@ -43,6 +43,10 @@ func (s *Softmax) Launch(t Target) (groups [3]int, params []uint32, err error) {
 	}
 	p := s.plan()
 	h := p.shape(s, t)
+	if n, most := h.trips(s, p), t.Caps.MaxLoopTrips; most > 0 && n > most {
+		return groups, nil, fmt.Errorf("%s: %d elements need %d iterations of loops and the device runs at most %d; use another device for it",
+			s.name(), s.N, n, most)
+	}
 	perGroup := uint64(h.local / h.lanes)
 	n := uint64(s.Outer) * uint64(ceilDiv(s.Inner, h.width))
 	if s.Inner == 1 {
@@ -110,7 +114,7 @@ func (p softmaxPlan) shape(s *Softmax, t Target) softmaxShape {
 		h.width = min(h.width, 8)
 	}
 	switch {
-	case s.Inner == 1 && c.tree:
+	case s.Inner == 1 && t.sharesRows(p.lengthClass):
 		per := 16 // elements a lane has of a row
 		if h.width = min(h.width, p.align, pow2Factor(s.N)); h.width < c.width {
 			h.width, per = 1, 8
@@ -129,6 +133,19 @@ func (p softmaxPlan) shape(s *Softmax, t Target) softmaxShape {
 		h.width = min(h.width, p.innerClass)
 	}
 	return h
+}
+
+// trips bounds the iterations of all loops that one invocation runs.
+func (h softmaxShape) trips(s *Softmax, p softmaxPlan) int {
+	if h.keep > 0 {
+		return 0
+	}
+	n := ceilDiv(s.N, h.width*h.lanes)
+	n = 3*n + ceilDiv(n, sumBlock)
+	if s.Inner > 1 && p.align < h.width {
+		return n * h.width
+	}
+	return n + 3*h.width
 }
 
 // softmaxEmitter builds the kernel: the maximum, the sum of exp(x-max), and the output.

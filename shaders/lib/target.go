@@ -63,6 +63,12 @@ func (t Target) config() config {
 	return c
 }
 
+// sharesRows reports whether the lanes of a workgroup share a row of about length elements: on GPUs, and on software
+// rasterisers if a row is so long that one invocation would take long, or more iterations than they allow (MaxLoopTrips).
+func (t Target) sharesRows(length int) bool {
+	return t.config().tree || t.class() == vulkanCPU && length > 4096
+}
+
 // fold makes a grid of at least n workgroups within the target's limits.
 func (t Target) fold(what string, n uint64) ([3]int, error) {
 	if n >= 1<<32 {
