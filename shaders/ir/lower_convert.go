@@ -40,6 +40,8 @@ func (r *rewriter) convert(in *Instr, x Value, to Kind) Value {
 		return r.Convert(y, to)
 	case (to == F16 || to == BF16) && from != F32:
 		return r.Convert(r.convert(in, x, F32), to)
+	case from == U32 && to == F32 && !below31(in.Args[0]):
+		return r.u32ToF32(x)
 	case from == F32 && to.IsInt():
 		return r.f32ToInt(x, to)
 	case from == F64 && to.IsInt():
@@ -62,6 +64,39 @@ func (r *rewriter) truth(in *Instr, x Value) Value {
 		return r.Ne(r.And(i, r.ConstBits(i.Type, 0x7fffffffffffffff)), r.ConstLike(i, 0))
 	}
 	return r.Ne(x, r.ConstLike(x, 0))
+}
+
+// u32ToF32 converts by way of I32, because SwiftShader rounds numbers of 2^31 and more wrongly: such numbers are halved,
+// keeping the last bit for the rounding, and the result is doubled.
+func (r *rewriter) u32ToF32(x Value) Value {
+	big := r.Ge(x, r.u(x, 1<<31))
+	half := r.Or(r.Shr(x, r.u(x, 1)), r.And(x, r.u(x, 1)))
+	f := r.Convert(r.BitCast(r.Select(big, half, x), I32), F32)
+	return r.Select(big, r.Add(f, f), f)
+}
+
+// below31 reports whether x is certainly below 2^31: shifted right, masked, or a narrow number.
+func below31(x Value) bool {
+	constant := func(v Value) (uint64, bool) {
+		if v.Op == OpSplat {
+			v = v.Args[0]
+		}
+		return v.Imm, v.Op == OpConst
+	}
+	switch x.Op {
+	case OpConvert:
+		return x.Args[0].Type.Kind == U8 || x.Args[0].Type.Kind == U16 || x.Args[0].Type.Kind == Bool
+	case OpShr:
+		n, ok := constant(x.Args[1])
+		return ok && n > 0
+	case OpAnd:
+		a, aok := constant(x.Args[0])
+		b, bok := constant(x.Args[1])
+		return aok && a < 1<<31 || bok && b < 1<<31
+	case OpLocalID:
+		return true
+	}
+	return false
 }
 
 // f32ToInt truncates and saturates; NaN gives 0.

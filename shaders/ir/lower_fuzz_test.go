@@ -56,6 +56,10 @@ func (m *kernelMaker) step() {
 		y := m.like(x.Type)
 		ops := []ir.Op{ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpMin, ir.OpMax, ir.OpDiv}
 		op := ops[m.r.IntN(len(ops))]
+		if x.Type.Kind.IsFloat() && (op == ir.OpMin || op == ir.OpMax) { // unspecified for NaN
+			v = m.MinNaN(x, y)
+			break
+		}
 		if op == ir.OpDiv && !x.Type.Kind.IsFloat() {
 			y = m.Select(m.Eq(y, m.ConstLike(y, 0)), m.ConstLike(y, 7), y)
 			if x.Type.Kind != ir.U32 { // not the least number divided by -1

@@ -33,17 +33,16 @@ func (r *rewriter) float64Bits(p pair) Value {
 	neg := r.negative(p)
 	m := r.select64(neg, r.neg64(p), p)
 	// The position of the high word's first bit, from the exponent of its float. Clearing the bit after each bit keeps
-	// the first bit and prevents a rounding up to the next power of two.
-	high := r.And(m.hi, r.Not(r.Shr(m.hi, r.u(m.hi, 1))))
-	e := r.Sub(r.Shr(r.BitCast(r.Convert(high, F32), U32), r.u(m.hi, 23)), r.u(m.hi, 127))
+	// the first bit and prevents a rounding up to the next power of two; half of it is a number that I32 has, too.
+	high := r.Shr(r.And(m.hi, r.Not(r.Shr(m.hi, r.u(m.hi, 1)))), r.u(m.hi, 1))
+	e := r.Sub(r.Shr(r.BitCast(r.Convert(high, F32), U32), r.u(m.hi, 23)), r.u(m.hi, 126))
+	e = r.Select(r.Lt(m.hi, r.u(m.hi, 2)), r.u(m.hi, 0), e)
 	zero := r.Eq(m.hi, r.u(m.hi, 0))
-	e = r.Select(zero, r.u(m.hi, 0), e)
 	// Shift the first bit to the top. Of the low word only whether it is zero matters to the rounding of the high word.
 	s := r.Sub(r.u(m.hi, 31), e)
 	top := r.Or(r.Shl(m.hi, s), r.Shr(r.Shr(m.lo, r.u(m.hi, 1)), r.Sub(r.u(m.hi, 31), s)))
 	top = r.Or(top, r.bit(r.Ne(r.Shl(m.lo, s), r.u(m.hi, 0))))
 	scale := r.BitCast(r.Shl(r.Add(e, r.u(m.hi, 128)), r.u(m.hi, 23)), F32) // 2^(e+1)
-	big := r.Mul(r.Convert(top, F32), scale)
-	x := r.Select(zero, r.Convert(m.lo, F32), big)
+	x := r.Mul(r.u32ToF32(r.Select(zero, m.lo, top)), r.Select(zero, r.f(m.hi, 1), scale))
 	return r.Select(neg, r.Neg(x), x)
 }

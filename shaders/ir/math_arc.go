@@ -38,7 +38,7 @@ func (m mathBuilder) asin(x Value) Value {
 	w, rest := m.asinHalf(a)
 	large := m.Sub(m.Sub(m.c(hi), m.Add(w, w)), m.Sub(m.Add(rest, rest), m.c(lo)))
 	y := m.Select(m.Lt(a, m.c(0.5)), small, large)
-	return m.unlessOutside(x, m.withSign(y, m.sign(x)))
+	return m.unlessOutside(x, m.unlessTiny(x, m.withSign(y, m.sign(x))))
 }
 
 func (m mathBuilder) acos(x Value) Value {
@@ -85,19 +85,23 @@ func (m mathBuilder) atanRatio(y, x Value) Value {
 
 func (m mathBuilder) atan(x Value) Value {
 	y := m.atanRatio(m.Abs(m.number(x)), m.c(1))
-	return m.unlessNaN(x, m.withSign(y, m.sign(x)))
+	return m.unlessNaN(x, m.unlessTiny(x, m.withSign(y, m.sign(x))))
 }
 
-// atan2 scales both operands where sums of them could overflow or are subnormal; two infinities or zeros count as two
-// ones or as zero over one.
+// atan2 scales both operands where sums of them could overflow or are subnormal (subnormal numbers are then read as
+// integers, because a device may flush them); two infinities or zeros count as two ones or as zero over one.
 func (m mathBuilder) atan2(y, x Value) Value {
 	ay, ax := m.Abs(m.number(y)), m.Abs(m.number(x))
 	both := m.And(m.Eq(m.mag(y), m.u(infBits32)), m.Eq(m.mag(x), m.u(infBits32)))
 	none := m.Eq(m.Or(m.mag(y), m.mag(x)), m.u(0))
 	ay, ax = m.Select(both, m.c(1), ay), m.Select(m.Or(both, none), m.c(1), ax)
 	most := m.Max(ay, ax)
-	k := m.Select(m.Gt(most, m.c(0x1p64)), m.c(0x1p-64), m.Select(m.Lt(most, m.c(0x1p-64)), m.c(0x1p64), m.c(1)))
-	r := m.atanRatio(m.Mul(ay, k), m.Mul(ax, k))
+	large, small := m.Gt(most, m.c(0x1p64)), m.Lt(most, m.c(0x1p-64))
+	scaled := func(a Value) Value {
+		up := m.Select(m.Lt(m.bits(a), m.u(1<<23)), m.Mul(m.Convert(m.bits(a), F32), m.c(0x1p-85)), m.Mul(a, m.c(0x1p64)))
+		return m.Select(large, m.Mul(a, m.c(0x1p-64)), m.Select(small, up, a))
+	}
+	r := m.atanRatio(scaled(ay), scaled(ax))
 	hi, lo := split32(math.Pi)
 	r = m.Select(m.Ne(m.sign(x), m.u(0)), m.Sub(m.c(hi), m.Sub(r, m.c(lo))), r)
 	return m.unlessNaN(x, m.unlessNaN(y, m.withSign(r, m.sign(y))))

@@ -42,6 +42,12 @@ func (m mathBuilder) unlessNaN(x, y Value) Value {
 	return m.Select(m.Gt(m.mag(x), m.u(infBits32)), m.c(nan), y)
 }
 
+// unlessTiny returns y, or x where |x| < 2^-25: the result of an odd function with slope 1, to the last bit. It keeps the
+// sign of zero, and subnormal numbers where arithmetic flushes them.
+func (m mathBuilder) unlessTiny(x, y Value) Value {
+	return m.Select(m.Lt(m.mag(x), m.u(f32Bits(1.0/(1<<25)))), x, y)
+}
+
 // number returns x, or 0 where x is NaN, so that comparisons and conversions of the result are defined.
 func (m mathBuilder) number(x Value) Value {
 	return m.Select(m.Gt(m.mag(x), m.u(infBits32)), m.c(0), x)

@@ -61,8 +61,7 @@ func (m mathBuilder) expm1(x Value) Value {
 	back := m.pow2(m.Neg(m.Min(ki, m.i(100))))
 	y := m.scale(m.Add(m.expTail(r), m.Sub(m.c(1), back)), ki)
 	y = m.Select(m.Gt(n, m.c(expOver)), m.c(inf), y)
-	y = m.Select(m.Lt(m.mag(x), m.u(f32Bits(1.0/(1<<25)))), x, y)
-	return m.unlessNaN(x, y)
+	return m.unlessNaN(x, m.unlessTiny(x, y))
 }
 
 // sinh of |x| < 1 is an odd polynomial (Cephes); beyond it is h - 1/(4h) with h = e^|x|/2, which overflows when sinh does.
@@ -72,7 +71,7 @@ func (m mathBuilder) sinh(x Value) Value {
 	small := m.Add(m.Mul(m.Mul(m.poly(z, 2.03721912945e-4, 8.33028376239e-3, 1.66667160211e-1), z), a), a)
 	y := m.Select(m.Lt(a, m.c(1)), small, m.Sub(h, m.Div(m.c(0.25), h)))
 	y = m.Select(over, m.c(inf), y)
-	return m.unlessNaN(x, m.withSign(y, m.sign(x)))
+	return m.unlessNaN(x, m.unlessTiny(x, m.withSign(y, m.sign(x))))
 }
 
 func (m mathBuilder) cosh(x Value) Value {
@@ -97,7 +96,7 @@ func (m mathBuilder) tanh(x Value) Value {
 	small := m.Add(m.Mul(m.Mul(p, z), a), a)
 	large := m.Sub(m.c(1), m.Div(m.c(2), m.Add(m.expShifted(m.Add(a, a), 0), m.c(1))))
 	y := m.Select(m.Lt(a, m.c(0.625)), small, large)
-	return m.unlessNaN(x, m.withSign(y, m.sign(x)))
+	return m.unlessNaN(x, m.unlessTiny(x, m.withSign(y, m.sign(x))))
 }
 
 // erf is an odd polynomial up to 0.9277, and beyond it 1 - e^p(|x|) with a polynomial p; both are minimax

@@ -92,7 +92,7 @@ func (m mathBuilder) log1p(x Value) Value {
 	y := m.Add(m.Mul(s, m.Add(half, r)), m.Add(m.Mul(e, m.c(ln2Low)), c))
 	y = m.Add(m.Add(m.Sub(y, half), f), m.Mul(e, m.c(ln2High)))
 
-	y = m.Select(m.Lt(m.mag(x), m.u(f32Bits(1.0/(1<<25)))), x, y)
+	y = m.unlessTiny(x, y)
 	y = m.Select(m.Eq(b, m.u(f32Bits(-1))), m.c(-inf), y)
 	y = m.Select(m.Gt(b, m.u(f32Bits(-1))), m.c(nan), y) // below -1, and negative NaN
 	y = m.Select(m.Eq(b, m.u(infBits32)), m.c(inf), y)

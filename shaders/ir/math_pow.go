@@ -32,7 +32,7 @@ func (m mathBuilder) pow(x, y Value) Value {
 
 	// Negative x. From 2^24 on, y is an even integer.
 	yn := m.float(m.Min(ay, m.u(f32Bits(1<<24))))
-	whole := m.Eq(m.Floor(yn), yn)
+	whole := m.Eq(m.bits(m.Floor(yn)), m.bits(yn)) // by bits: a subnormal number could count as 0
 	half := m.Mul(yn, m.c(0.5))
 	odd := m.And(whole, m.Ne(m.Floor(half), half))
 	xNeg := m.Ne(m.sign(x), m.u(0))

@@ -86,9 +86,10 @@ func (m mathBuilder) reduceLarge(b Value) (q, r Value) {
 	up := m.Sub(m.u(158), m.Min(m.Shr(m.bits(top), m.u(23)), m.u(158)))
 	up = m.Min(up, m.u(31))
 	sig = m.Or(m.Shl(p1, up), m.Shr(m.Shr(p0, m.u(1)), m.Sub(m.u(31), up)))
-	// Times pi/2 in units of 2^-31: one rounding, at the conversion.
-	f := m.Convert(m.MulHi(sig, m.u(0xc90fdaa2)), F32)
-	f = m.Mul(f, m.pow2(m.Sub(m.i(-29), m.BitCast(m.Add(up, drop), I32))))
+	// Times pi/2 in units of 2^-30: one rounding, at the conversion (of a signed number: SwiftShader rounds those of
+	// 2^31 and more wrongly).
+	f := m.Convert(m.BitCast(m.MulHi(sig, m.u(0x6487ed51)), I32), F32)
+	f = m.Mul(f, m.pow2(m.Sub(m.i(-28), m.BitCast(m.Add(up, drop), I32))))
 	return q, m.Select(neg, m.Neg(f), f)
 }
 
@@ -109,7 +110,7 @@ func (m mathBuilder) unlessHuge(x, y Value) Value {
 
 func (m mathBuilder) sin(x Value) Value {
 	q, r := m.reduce(x)
-	return m.unlessHuge(x, m.withSign(m.sinCos(q, r), m.sign(x)))
+	return m.unlessHuge(x, m.unlessTiny(x, m.withSign(m.sinCos(q, r), m.sign(x))))
 }
 
 func (m mathBuilder) cos(x Value) Value {
@@ -124,5 +125,5 @@ func (m mathBuilder) tan(x Value) Value {
 	t := m.Add(m.Mul(m.Mul(p, z), r), r)
 	odd := m.Ne(m.And(q, m.u(1)), m.u(0))
 	t = m.Select(odd, m.Div(m.c(-1), t), t)
-	return m.unlessHuge(x, m.withSign(t, m.sign(x)))
+	return m.unlessHuge(x, m.unlessTiny(x, m.withSign(t, m.sign(x))))
 }
