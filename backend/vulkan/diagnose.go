@@ -9,8 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-
-	"github.com/anygpu/anygpu/backend"
 )
 
 // installHint says how to get a driver.
@@ -26,7 +24,7 @@ func installHint() string {
 
 // Diagnose says which loaders were tried, which ICD files (a driver's entry for the loader) there are, and what came of it.
 func (d *driver) Diagnose() []string {
-	infos, err := d.Devices()
+	list, err := enumerate() // and the numbers of the devices stay
 	loader.mu.Lock()
 	attempts := slices.Clone(loader.attempts)
 	loader.mu.Unlock()
@@ -46,7 +44,8 @@ func (d *driver) Diagnose() []string {
 			out = append(out, l+" is "+v)
 		}
 	}
-	for _, i := range infos {
+	for _, c := range list {
+		i := c.info
 		line := fmt.Sprintf("device %d: %s, driver %s %s", i.Index, i.Name, i.Driver, i.DriverVersion)
 		if i.Problem != "" {
 			line += ": cannot be used: " + i.Problem
@@ -56,7 +55,7 @@ func (d *driver) Diagnose() []string {
 	if err != nil {
 		out = append(out, err.Error())
 	}
-	if runtime.GOOS == "linux" && !slices.ContainsFunc(infos, func(i backend.Info) bool { return i.Type.IsGPU() }) {
+	if runtime.GOOS == "linux" && !slices.ContainsFunc(list, func(c candidate) bool { return c.info.Type.IsGPU() }) {
 		out = append(out, containerHints()...)
 	}
 	return out

@@ -40,13 +40,22 @@ type candidate struct {
 // Devices lists the devices: GPUs first, discrete before integrated, software devices last, otherwise in the order of the
 // loader.
 func (d *driver) Devices() ([]backend.Info, error) {
+	list, err := enumerate()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.enumerate()
+	d.list = list
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]backend.Info, len(list))
+	for i := range list {
+		infos[i] = list[i].info
+		infos[i].Notes = slices.Clone(infos[i].Notes)
+	}
+	return infos, nil
 }
 
-func (d *driver) enumerate() ([]backend.Info, error) {
-	d.list = nil
+func enumerate() ([]candidate, error) {
 	inst, err := getInstance()
 	if err != nil {
 		return nil, err
@@ -58,16 +67,11 @@ func (d *driver) enumerate() ([]backend.Info, error) {
 	if len(handles) == 0 {
 		return nil, errors.New("the Vulkan loader works, but its drivers have no devices; " + installHint())
 	}
+	var list []candidate
 	for _, h := range handles {
-		d.list = append(d.list, inst.describe(h))
+		list = append(list, inst.describe(h))
 	}
-	d.list = arrange(d.list)
-	infos := make([]backend.Info, len(d.list))
-	for i := range d.list {
-		infos[i] = d.list[i].info
-		infos[i].Notes = slices.Clone(infos[i].Notes)
-	}
-	return infos, nil
+	return arrange(list), nil
 }
 
 // Open opens a device of the last enumeration.
@@ -75,9 +79,11 @@ func (d *driver) Open(index int) (backend.Device, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.list == nil {
-		if _, err := d.enumerate(); err != nil {
+		list, err := enumerate()
+		if err != nil {
 			return nil, err
 		}
+		d.list = list
 	}
 	if index < 0 || index >= len(d.list) {
 		return nil, fmt.Errorf("vulkan:%d: %w; there are %d Vulkan devices", index, backend.ErrUnknownDevice, len(d.list))

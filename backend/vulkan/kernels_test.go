@@ -76,11 +76,11 @@ func spin(t testing.TB) *ir.Kernel {
 	return build(t, b)
 }
 
-// longWork returns launches that keep the device busy for some time and count b[0] up. They are many, because lavapipe
+// longWork returns n launches that keep the device busy for some time and count b[0] up. They are many, because lavapipe
 // ends a loop silently after 65,535 iterations.
-func longWork(t testing.TB, d *device, b *buffer) []backend.Launch {
+func longWork(t testing.TB, d *device, b *buffer, n int) []backend.Launch {
 	l := backend.Launch{Program: compile(t, d, spin(t)), Groups: [3]int{1, 1, 1}, Buffers: []backend.Region{{Buffer: b, Size: b.size}}, Params: []uint32{60_000}}
-	return slices.Repeat([]backend.Launch{l}, 500)
+	return slices.Repeat([]backend.Launch{l}, n)
 }
 
 func build(t testing.TB, b *ir.Builder) *ir.Kernel {
@@ -169,4 +169,21 @@ func hide(b *buffer) *buffer {
 	b.memory.ptr = nil
 	b.memory.flags &^= hostVisible
 	return b
+}
+
+// narrow stores x rounded to f16, x truncated to u8, and an i64 sum, and so needs what many devices lack.
+func narrow(t testing.TB) *ir.Kernel {
+	b := ir.NewBuilder("narrow", 64, 1, 1)
+	x := b.Buffer("x", ir.F32, ir.Read)
+	h, u := b.Buffer("h", ir.F16, ir.Write), b.Buffer("u", ir.U8, ir.Write)
+	l := b.Buffer("l", ir.I64, ir.ReadWrite)
+	n := b.Param("n", ir.U32)
+	i := b.LinearID()
+	b.If(b.Lt(i, n), func() {
+		v := b.Load(x, i, 1)
+		b.Store(h, i, b.Convert(v, ir.F16))
+		b.Store(u, i, b.Convert(b.Convert(v, ir.I32), ir.U8))
+		b.Store(l, i, b.Add(b.Load(l, i, 1), b.ConstBits(ir.Scalar(ir.I64), 0x1_0000_0001)))
+	}, nil)
+	return build(t, b)
 }

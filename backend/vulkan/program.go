@@ -46,7 +46,7 @@ func (d *device) Compile(k *ir.Kernel) (backend.Program, error) {
 	}
 	low, err := ir.Lower(k, d.info.Caps)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.info, err)
+		return nil, fmt.Errorf("%s: %w: %w", d.info, backend.ErrUnsupported, err)
 	}
 	if err := d.fits(low); err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
