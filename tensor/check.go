@@ -17,9 +17,9 @@ type check struct {
 	err  error
 }
 
-// assert adds a check of val (one int64) to the result t of the call and to its scope.
+// assert adds a check of val (one int64, in no scope; the check frees it) to the result t of the call and to its scope.
 func (c *call) assert(t, val *Tensor, test func(v int64) error) {
-	k := &check{val: val.alias(nil), test: test}
+	k := &check{val: val, test: test}
 	if c.scope != nil {
 		c.scope.checks = append(c.scope.checks, k)
 	}

@@ -226,16 +226,16 @@ var _ = DefineElementwise(Elementwise{Name: "gelu_erf_grad", Doc: "dy*(Φ(x) + x
 		return []*Tensor{apply("gelu_erf_grad", d, x), d.Mul(in[0]).Mul(pdf.Mul(x.Square().Neg().AddScalar(2)))}
 	}})
 
-func geluTanhParts(b *ir.Builder, x ir.Value) (t, x2 ir.Value) {
-	x2 = b.Mul(x, x)
-	u := b.Mul(b.Mul(x, b.ConstLike(x, geluK)), b.Add(b.ConstLike(x, 1), b.Mul(b.ConstLike(x, geluA), x2)))
-	return b.Tanh(u), x2
+// geluTanhArg returns 2k(x + a x³). The approximation (1 + tanh(u))/2 is computed as sigmoid(2u), which neither cancels at
+// the negative end nor depends on how exact a device's tanh is.
+func geluTanhArg(b *ir.Builder, x ir.Value) ir.Value {
+	x2 := b.Mul(x, x)
+	return b.Mul(b.Mul(x, b.ConstLike(x, 2*geluK)), b.Add(b.ConstLike(x, 1), b.Mul(b.ConstLike(x, geluA), x2)))
 }
 
 var _ = DefineElementwise(Elementwise{Name: "gelu_tanh", Doc: "x*(1 + tanh(k*(x + a*x^3)))/2: gelu's approximation by tanh", Inputs: []string{"x"}, DType: PromoteFloat,
 	Body: body1(func(b *ir.Builder, x ir.Value) ir.Value {
-		t, _ := geluTanhParts(b, x)
-		return b.Mul(b.Mul(x, b.ConstLike(x, 0.5)), b.Add(b.ConstLike(x, 1), t))
+		return b.Div(x, b.Add(b.ConstLike(x, 1), b.Exp(b.Neg(geluTanhArg(b, x)))))
 	}),
 	Ref:  ref1(func(x float64) float64 { return 0.5 * x * (1 + math.Tanh(geluK*(x+geluA*x*x*x))) }),
 	Grad: func(dy *Tensor, in ...*Tensor) []*Tensor { return []*Tensor{apply("gelu_tanh_grad", dy, in[0])} }})
@@ -246,13 +246,16 @@ func (t *Tensor) GELUTanh() *Tensor { return apply("gelu_tanh", t) }
 var _ = DefineElementwise(Elementwise{Name: "gelu_tanh_grad", Doc: "the gradient of gelu's approximation by tanh", Inputs: []string{"dy", "x"}, DType: PromoteFloat,
 	Body: func(b *ir.Builder, in ...ir.Value) ir.Value {
 		x := in[1]
-		t, x2 := geluTanhParts(b, x)
-		one, half := b.ConstLike(x, 1), b.ConstLike(x, 0.5)
-		du := b.Mul(b.ConstLike(x, geluK), b.Add(one, b.Mul(b.ConstLike(x, 3*geluA), x2)))
-		sech2 := b.Sub(one, b.Mul(t, t))
-		// At the far ends sech² is 0 and du may be infinite; their product is 0.
-		slope := b.Select(b.Eq(sech2, b.ConstLike(x, 0)), b.ConstLike(x, 0), b.Mul(b.Mul(x, sech2), du))
-		return b.Mul(in[0], b.Mul(half, b.Add(b.Add(one, t), slope)))
+		arg := geluTanhArg(b, x)
+		one := b.ConstLike(x, 1)
+		s := b.Sigmoid(arg)
+		du := b.Mul(b.ConstLike(x, 2*geluK), b.Add(one, b.Mul(b.ConstLike(x, 3*geluA), b.Mul(x, x))))
+		z := b.Exp(b.Neg(b.Abs(arg)))
+		// s(1-s) = z/(1+z)². At the far ends it is 0 and du may be infinite; their product is 0.
+		z1 := b.Add(one, z)
+		slope := b.Mul(b.Mul(x, b.Div(z, b.Mul(z1, z1))), du)
+		slope = b.Select(b.Eq(z, b.ConstLike(x, 0)), b.ConstLike(x, 0), slope)
+		return b.Mul(in[0], b.Add(s, slope))
 	},
 	Ref: func(in ...float64) float64 {
 		x := in[1]
