@@ -9,7 +9,7 @@ func shareCommon(k *Kernel, caps Caps) (*Kernel, error) {
 		op   Op
 		t    Type
 		imm  uint64
-		args [MaxLanes]int
+		args [4]int32
 	}
 	seen := map[key]Value{}
 	var scopes [][]key // what each open block has added
@@ -36,14 +36,14 @@ func shareCommon(k *Kernel, caps Caps) (*Kernel, error) {
 			}
 			r.set(in, n)
 			return true
-		case !pure(in.Op) || len(in.Args) > MaxLanes:
+		case !pure(in.Op) || len(in.Args) > len(key{}.args):
 			return false
 		}
 		id := key{op: in.Op, t: in.Type, imm: in.Imm}
 		for i := range id.args {
 			id.args[i] = -1
 			if i < len(in.Args) {
-				id.args[i] = r.val(in.Args[i]).ID
+				id.args[i] = int32(r.val(in.Args[i]).ID)
 			}
 		}
 		if v := seen[id]; v != nil {
