@@ -204,7 +204,7 @@ func intOps[T integer, W word](g *generator, in *ir.Instr) {
 // divide compiles an integer quotient or remainder. Invocations that are not active may have any divisor.
 func divide[T integer](g *generator, in *ir.Instr) {
 	x, y, lanes, rem := g.blockOf(in.Args[0]), g.arg(in.Args[1]), in.Type.Lanes, in.Op == ir.OpRem
-	d := g.placeOver(in)
+	d, isU32 := g.placeOver(in), in.Type.Kind == ir.U32
 	if y.uniform {
 		g.emit(func(s *state) {
 			n := s.n * lanes
@@ -214,6 +214,10 @@ func divide[T integer](g *generator, in *ir.Instr) {
 				return
 			}
 			out, a := vec[T](s, d, n), vec[T](s, x, n)
+			if isU32 {
+				divideU32(vec[uint32](s, d, n), vec[uint32](s, x, n), uint32(b), rem)
+				return
+			}
 			if rem {
 				for i := range out {
 					out[i] = a[i] % b
@@ -319,7 +323,13 @@ func (g *generator) math(in *ir.Instr) {
 	case in.Op == ir.OpExp:
 		unaryOp(g, in, func(d, a []float32) {
 			for i, x := range a {
-				d[i] = float32(math.Exp(float64(x)))
+				d[i] = exp32(x)
+			}
+		})
+	case in.Op == ir.OpTanh:
+		unaryOp(g, in, func(d, a []float32) {
+			for i, x := range a {
+				d[i] = tanh32(x)
 			}
 		})
 	default:

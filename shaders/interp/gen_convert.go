@@ -104,17 +104,22 @@ func f32ToBF16s(d []uint16, a []float32) {
 	}
 }
 
-// f16ToF32s places the exponent and the mantissa and scales by 2^112, which also normalises subnormal values; infinities
-// and NaN get the largest exponent.
+// f16ToF32s places the exponent and the mantissa. Subnormal values are integers times 2^-24: that avoids subnormal
+// operands, which are slow on many processors.
 func f16ToF32s(d []float32, a []uint16) {
+	d = d[:len(a)]
 	for i, h := range a {
-		m := uint32(h&0x7fff) << 13
-		b := math.Float32bits(math.Float32frombits(m) * 0x1p112)
-		if m >= 0x0f800000 {
-			b |= 0x7f800000
-			if m > 0x0f800000 {
+		b := uint32(h&0x7fff) << 13
+		switch {
+		case b >= 0x0f800000: // infinity, NaN
+			if b&0x007fffff != 0 {
 				b |= 0x00400000 // a quiet NaN
 			}
+			b |= 0x7f800000
+		case b >= 0x00800000:
+			b += 112 << 23
+		default:
+			b = math.Float32bits(float32(int32(h&0x3ff)) * 0x1p-24)
 		}
 		d[i] = math.Float32frombits(b | uint32(h&0x8000)<<16)
 	}

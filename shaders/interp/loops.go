@@ -256,6 +256,32 @@ func mulHiVS(d, a []uint32, b uint32) {
 	}
 }
 
+// divideU32 divides by way of the reciprocal in 64 bits, which is exact for 32-bit numbers (D. Lemire, O. Kaser, N. Kurz,
+// "Faster remainder by direct computation", 2019). b is not 0.
+func divideU32(d, a []uint32, b uint32, rem bool) {
+	a = a[:len(d)]
+	if b == 1 {
+		if rem {
+			clear(d)
+		} else {
+			copy(d, a)
+		}
+		return
+	}
+	m := ^uint64(0)/uint64(b) + 1
+	if rem {
+		for i, x := range a {
+			q, _ := bits.Mul64(m, uint64(x))
+			d[i] = x - uint32(q)*b
+		}
+		return
+	}
+	for i, x := range a {
+		q, _ := bits.Mul64(m, uint64(x))
+		d[i] = uint32(q)
+	}
+}
+
 func fmaVVV[T floating](d, a, b, c []T) {
 	a, b, c = a[:len(d)], b[:len(d)], c[:len(d)]
 	for i := range d {

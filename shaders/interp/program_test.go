@@ -21,7 +21,7 @@ var configs = map[string]kerneltest.Config{
 func TestExecutorsAgree(t *testing.T) {
 	for name, cfg := range configs {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(250) {
+			for seed := range uint64(100) {
 				agree(t, seed, cfg)
 			}
 		})
