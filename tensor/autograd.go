@@ -190,7 +190,7 @@ func Grad(outputs, inputs []*Tensor, upstream ...*Tensor) ([]*Tensor, error) {
 			defer func() { s.noCast = false }()
 		}
 	}
-	p := &pass{want: map[slot][]int{}, found: make([]*Tensor, len(inputs))}
+	p := &pass{want: map[slot][]int{}, reached: map[slot]bool{}, found: make([]*Tensor, len(inputs))}
 	for i, t := range inputs {
 		p.want[slotOf(t)] = append(p.want[slotOf(t)], i)
 	}
@@ -201,7 +201,9 @@ func Grad(outputs, inputs []*Tensor, upstream ...*Tensor) ([]*Tensor, error) {
 		return nil, err
 	}
 	for i, g := range p.found {
-		if g == nil {
+		if g == nil && p.reached[slotOf(inputs[i])] {
+			p.found[i] = zerosLike(inputs[i]) // the operators on the way are constant there
+		} else if g == nil {
 			return nil, trap(errorOf(ErrGrad, "grad: input %d (%s) does not appear in the graph of the outputs, or does not require grad", i, describe(inputs[i])))
 		}
 	}
@@ -224,11 +226,12 @@ func slotOf(t *Tensor) slot {
 
 // pass is one run through a gradient graph.
 type pass struct {
-	temp   *Scope // takes the temporaries; nil keeps them, for higher derivatives
-	start  uint64 // storages made in the pass have a higher serial
-	leaves bool   // add to the leaves' Grad
-	want   map[slot][]int
-	found  []*Tensor
+	temp    *Scope // takes the temporaries; nil keeps them, for higher derivatives
+	start   uint64 // storages made in the pass have a higher serial
+	leaves  bool   // add to the leaves' Grad
+	want    map[slot][]int
+	found   []*Tensor
+	reached map[slot]bool // what gradients flow to
 
 	grads map[slot]*Tensor
 	slots []slot    // in order of their first gradient, so that a pass does the same things in the same order
@@ -293,7 +296,10 @@ func (p *pass) collect(fn *gradFn) {
 		}
 		seen[f] = true
 		p.order = append(p.order, f)
-		for _, t := range f.in {
+		for i, t := range f.in {
+			if p.reached != nil && t.needsGrad() && f.op.flows(i) {
+				p.reached[slotOf(t)] = true
+			}
 			stack = append(stack, t.fn)
 		}
 	}
