@@ -46,6 +46,12 @@ func (p *plan) shape(t Target) elementShape {
 		s.tail = s.width > 1 && p.inner()%ir.MaxLanes != 0
 		return s
 	}
+	if t.class() == blockCPU {
+		if s.blocked = p.sizeClass() >= longRow; !s.blocked && units > 0 {
+			s.width = min(t.Caps.MaxLanes, align, pow2Factor(p.inner()))
+		}
+		return s
+	}
 	s.width = min(s.width, p.sizeClass())
 	if onGPU {
 		s.width = min(s.width, pow2Factor(p.inner()))
@@ -165,17 +171,23 @@ func (m *emitter) general() {
 		row, chunk = b.Div(id, chunks), b.Rem(id, chunks)
 	}
 	b.Named(row, "row")
-	inside := b.Lt(row, m.geo["rows"])
-	if s.blocked {
-		inside = b.And(inside, b.Lt(chunk, chunks))
-	}
-	b.If(inside, func() {
+	b.If(b.Lt(row, m.geo["rows"]), func() {
 		bases := m.bases(row)
-		if !s.tail {
-			m.chunk(bases, chunk, s.width)
-			return
+		whole := func() { m.chunk(bases, chunk, s.width) }
+		end := b.Div(n, width)
+		rest := func() {
+			if s.tail {
+				b.If(b.Eq(chunk, end), func() { m.tailOf(bases, chunk) }, nil)
+			}
 		}
-		b.If(b.Lt(chunk, b.Div(n, width)), func() { m.chunk(bases, chunk, s.width) }, func() { m.tailOf(bases, chunk) })
+		switch {
+		case !s.blocked && !s.tail:
+			whole()
+		case !s.blocked:
+			b.If(b.Lt(chunk, end), whole, func() { m.tailOf(bases, chunk) })
+		default:
+			b.If(b.Lt(chunk, end), whole, rest)
+		}
 	}, nil)
 }
 

@@ -171,11 +171,16 @@ type reduceShape struct {
 	width int
 	// lanes share a row (or a column), each taking every lanes-th access; a workgroup has local/lanes rows at a time.
 	lanes int
+	// blocked: a workgroup of columns stays in one row of them.
+	blocked bool
 }
 
 func (p reducePlan) shape(r *Reduce, t Target) reduceShape {
 	c := t.config()
 	s := reduceShape{local: c.row, width: c.width, lanes: 1}
+	if r.Inner == 1 {
+		s.width = c.rowWide
+	}
 	for _, o := range append(r.In[:len(r.In):len(r.In)], r.Out) {
 		if o.Kind.Size() == 8 {
 			s.width = min(s.width, 8)
@@ -188,15 +193,19 @@ func (p reducePlan) shape(r *Reduce, t Target) reduceShape {
 			s.width = 1
 		}
 	case r.Inner == 1:
-		for s.width > 1 && 4*s.width > p.lengthClass {
-			s.width /= 2
-		}
+		s.width = t.rowWidth(s.width, p.lengthClass, min(p.align, pow2Factor(r.N)))
 	case c.tree:
 		s.width = 1
 		if p.lengthClass > 32 {
 			s.lanes = max(1, s.local/min(32, p.innerClass))
 		}
+	case t.class() == blockCPU:
+		s.local = c.columns
+		if s.blocked = p.innerClass >= longRow; !s.blocked {
+			s.width = p.align
+		}
 	default:
+		s.local = c.columns
 		s.width = min(s.width, p.innerClass)
 	}
 	return s
@@ -209,7 +218,7 @@ func (s reduceShape) groups(r *Reduce, p reducePlan) uint64 {
 		return (uint64(p.rows) + perGroup - 1) / perGroup
 	}
 	chunks := uint64(ceilDiv(r.Inner, s.width))
-	if s.lanes == 1 {
+	if s.lanes == 1 && !s.blocked {
 		return (uint64(p.rows)*chunks + perGroup - 1) / perGroup
 	}
 	return uint64(p.rows) * ((chunks + perGroup - 1) / perGroup)

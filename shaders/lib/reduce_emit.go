@@ -199,15 +199,24 @@ func (m *reduceEmitter) columnPerInvocation() {
 	inner := m.geo["inner"]
 	w := b.U32(uint32(width))
 	chunks := b.Div(b.Add(inner, b.U32(uint32(width-1))), w)
-	id := b.LinearID()
-	row := b.Div(id, chunks)
+	var row, chunk ir.Value
+	if m.s.blocked {
+		local := b.U32(uint32(m.s.local))
+		blocks := b.Div(b.Add(chunks, b.U32(uint32(m.s.local-1))), local)
+		group := b.LinearGroup()
+		row = b.Div(group, blocks)
+		chunk = b.Add(b.Mul(b.Rem(group, blocks), local), b.LocalID(0))
+	} else {
+		id := b.LinearID()
+		row, chunk = b.Div(id, chunks), b.Rem(id, chunks)
+	}
 	how := accessVector
 	if m.align < width {
 		how = accessGather
 	}
 	b.If(b.Lt(row, m.geo["rows"]), func() {
 		start, n := m.piece(row)
-		first := b.Mul(b.Rem(id, chunks), w)
+		first := b.Mul(chunk, w)
 		outRow := b.Mul(row, inner)
 		columns := func(col ir.Value, lanes int, how access) {
 			at := b.Add(start, col)
@@ -215,6 +224,10 @@ func (m *reduceEmitter) columnPerInvocation() {
 				return r.element(m.input(b.Add(at, b.Mul(j, inner)), lanes, how), j, true)
 			})
 			m.finish(b.Add(outRow, col), p, lanes, how)
+		}
+		if m.s.blocked {
+			b.If(b.Lt(chunk, chunks), func() { columns(first, width, how) }, nil)
+			return
 		}
 		if width == 1 || m.align >= width {
 			columns(first, width, how)

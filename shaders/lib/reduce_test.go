@@ -96,12 +96,15 @@ func reduction(name string, r lib.Reduce, data [][]float64, value func([]float64
 	out := len(bufs)
 	bufs = append(bufs, array{kind: r.Out.Kind, data: make([]float64, len(want)), want: want, rel: rel, abs: rel / 10})
 	steps := one(&r, len(bufs))
-	if first, _, ok := r.Split(targets()[0].t); ok {
-		// Room for the temporary of any target: its size is what the widest split needs.
-		bufs = append(bufs, array{kind: first.Out.Kind, data: make([]float64, 4096*max(1, len(want)))})
-	} else {
-		bufs = append(bufs, array{kind: ir.F32, data: make([]float64, 1)})
+	// Room for the temporary of any target.
+	between := array{kind: ir.F32, data: make([]float64, 1)}
+	for _, d := range targets() {
+		if first, _, ok := r.Split(d.t); ok {
+			between.kind = first.Out.Kind
+			between.data = make([]float64, max(len(between.data), first.Pieces()*len(want)))
+		}
 	}
+	bufs = append(bufs, between)
 	temp := len(bufs) - 1
 	return kcase{name: "reduce " + name, bufs: bufs, steps: func(t lib.Target) []step {
 		first, second, ok := r.Split(t)

@@ -110,6 +110,9 @@ type softmaxShape struct {
 func (p softmaxPlan) shape(s *Softmax, t Target) softmaxShape {
 	c := t.config()
 	h := softmaxShape{reduceShape: reduceShape{local: c.row, width: c.width, lanes: 1}}
+	if s.Inner == 1 {
+		h.width = c.rowWide
+	}
 	if s.In.Size() == 8 {
 		h.width = min(h.width, 8)
 	}
@@ -124,13 +127,15 @@ func (p softmaxPlan) shape(s *Softmax, t Target) softmaxShape {
 			h.keep = n
 		}
 	case s.Inner == 1:
-		for h.width > 1 && 4*h.width > p.lengthClass {
-			h.width /= 2
-		}
+		h.width = t.rowWidth(h.width, p.lengthClass, min(p.align, pow2Factor(s.N)))
 	case c.tree:
 		h.width = 1
 	default:
+		h.local = c.columns
 		h.width = min(h.width, p.innerClass)
+		if t.class() == blockCPU {
+			h.width = p.align
+		}
 	}
 	return h
 }

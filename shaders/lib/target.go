@@ -22,19 +22,25 @@ type config struct {
 	local   int // workgroup size of elementwise kernels
 	vectors int // accesses of one invocation of a contiguous elementwise kernel
 	row     int // workgroup size of kernels where one invocation reduces a row
+	rowWide int // lanes of an access in a row that one invocation reduces
+	columns int // workgroup size where one invocation reduces a column
 	tree    bool
 	// Splitting of reductions: parallel is how many rows (CPU) or workgroups (GPU) keep the device busy, piece the
 	// smallest number of elements worth a row of its own.
 	parallel, piece int
 }
 
-// The starting shapes. On CPU devices trees in workgroup memory were 3 to 11 times slower than a row per invocation.
+// The starting shapes. On CPU devices trees in workgroup memory were 3 to 11 times slower than a row per invocation. The block
+// executor is best with a workgroup as large as its blocks, in which neighbours access neighbours.
 var configs = [...]config{
-	blockCPU:  {width: 1, local: 256, vectors: 1, row: 64, parallel: 1024, piece: 256},
-	vulkanCPU: {width: 4, local: 64, vectors: 1, row: 8, parallel: 128, piece: 1024},
-	openclCPU: {width: 16, local: 64, vectors: 1, row: 4, parallel: 64, piece: 2048},
-	gpu:       {width: 4, local: 256, vectors: 2, row: 256, tree: true, parallel: 512, piece: 4096},
+	blockCPU:  {width: 1, local: 1024, vectors: 1, row: 64, rowWide: 16, columns: 1024, parallel: 128, piece: 2048},
+	vulkanCPU: {width: 4, local: 64, vectors: 1, row: 8, rowWide: 4, columns: 8, parallel: 128, piece: 1024},
+	openclCPU: {width: 16, local: 64, vectors: 1, row: 4, rowWide: 16, columns: 4, parallel: 64, piece: 2048},
+	gpu:       {width: 4, local: 256, vectors: 2, row: 256, rowWide: 4, columns: 256, tree: true, parallel: 512, piece: 4096},
 }
+
+// longRow is the inner dimension from which on a workgroup of the block executor stays in one row.
+const longRow = 128
 
 func (t Target) class() deviceClass {
 	switch {
@@ -53,11 +59,13 @@ func (t Target) config() config {
 	c := configs[t.class()]
 	if t.Caps.MaxLanes > 0 {
 		c.width = min(c.width, t.Caps.MaxLanes)
+		c.rowWide = min(c.rowWide, t.Caps.MaxLanes)
 	}
 	for _, limit := range []int{t.Caps.MaxInvocations, t.Caps.MaxLocal[0]} {
 		if limit > 0 {
 			c.local = min(c.local, floorPow2(limit))
 			c.row = min(c.row, floorPow2(limit))
+			c.columns = min(c.columns, floorPow2(limit))
 		}
 	}
 	return c
@@ -67,6 +75,20 @@ func (t Target) config() config {
 // rasterisers if a row is so long that one invocation would take long, or more iterations than they allow (MaxLoopTrips).
 func (t Target) sharesRows(length int) bool {
 	return t.config().tree || t.class() == vulkanCPU && length > 4096
+}
+
+// rowWidth returns how many lanes an invocation uses in a row of about length elements whose vectors are aligned up to
+// align lanes: at most width, few in short rows. Compilers make vector loads of gathered neighbours, the block executor does not.
+func (t Target) rowWidth(width, length, align int) int {
+	for width > 1 && 4*width > length {
+		width /= 2
+	}
+	if t.class() == blockCPU {
+		if width = min(width, align); width < 4 {
+			return 1
+		}
+	}
+	return width
 }
 
 // fold makes a grid of at least n workgroups within the target's limits.
