@@ -96,18 +96,26 @@ func (c *pipelineCache) save(d *device) {
 	if c.path == "" || c.handle == vk.PipelineCache(vk.NullPipelineCache) {
 		return
 	}
-	var size uint
-	if r := vk.GetPipelineCacheData(d.dev, c.handle, &size, nil); r < 0 || size <= cacheHeader || size > maxCacheBytes {
+	data := c.data(d)
+	if len(data) <= cacheHeader || len(data) > maxCacheBytes {
 		return // some drivers keep nothing here
 	}
-	data := make([]byte, size)
-	if r := vk.GetPipelineCacheData(d.dev, c.handle, &size, unsafe.Pointer(&data[0])); r != vk.Success || size > uint(len(data)) {
-		return
-	}
-	data = data[:size]
 	if sum := sha256.Sum256(data); sum != c.saved && storeCache(c.path, data) == nil {
 		c.saved = sum
 	}
+}
+
+// data returns what the driver keeps; nil if it does not say.
+func (c *pipelineCache) data(d *device) []byte {
+	var size uint
+	if r := vk.GetPipelineCacheData(d.dev, c.handle, &size, nil); r < 0 || size == 0 || size > maxCacheBytes {
+		return nil
+	}
+	data := make([]byte, size)
+	if r := vk.GetPipelineCacheData(d.dev, c.handle, &size, unsafe.Pointer(&data[0])); r != vk.Success || size > uint(len(data)) {
+		return nil
+	}
+	return data[:size]
 }
 
 func (c *pipelineCache) close(d *device) {

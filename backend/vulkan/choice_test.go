@@ -248,6 +248,10 @@ func TestCacheOnDevice(t *testing.T) {
 		if filepath.Dir(d.cache.path) != dir {
 			t.Fatalf("the cache file is %s", d.cache.path)
 		}
+		// The file is recognised by what this driver's data begins with.
+		if data := d.cache.data(d); !bytes.HasPrefix(data, d.cache.head) {
+			t.Errorf("the driver's data begins with %x, expected %x", data[:min(len(data), cacheHeader)], d.cache.head)
+		}
 		// Data with the right header that the driver must reject by itself or take.
 		if err := storeCache(d.cache.path, append(slices.Clone(d.cache.head), make([]byte, 100)...)); err != nil {
 			t.Fatal(err)

@@ -360,6 +360,11 @@ func (d *device) waitSlot(ctx context.Context, s *slot) error {
 			if err := d.poll(); err != nil {
 				return err
 			}
+			if d.work.done < serial { // the fence of an earlier submission is a moment behind
+				d.mu.Unlock()
+				time.Sleep(20 * time.Microsecond)
+				d.mu.Lock()
+			}
 		}
 		timeout = min(2*timeout, longest)
 	}
