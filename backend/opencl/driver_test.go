@@ -201,8 +201,9 @@ func TestOclgrind(t *testing.T) {
 		t.Skip("not in a child")
 	}
 	log := filepath.Join(t.TempDir(), "log")
-	cmd := exec.Command(oclgrind, "--check-api", "--data-races", "--uniform-writes", "--log", log, os.Args[0], "-test.short", "-test.v",
-		"-test.run=^(TestInfo|TestTransfer|TestAllocErrors|TestLaunch|TestLaunchErrors|TestConcurrent|TestKernel.*)$")
+	// Its compiler must not optimize: Oclgrind 21.10 keeps a lane of a vector comparison as 255, which then is neither 1 nor, negated, 0.
+	cmd := exec.Command(oclgrind, "--build-options", "-cl-opt-disable", "--check-api", "--data-races", "--uniform-writes", "--log", log, os.Args[0], "-test.short", "-test.v",
+		"-test.run=^(TestInfo|TestTransfer|TestAllocErrors|TestLaunch|TestLaunchErrors|TestKernel.*)$")
 	cmd.Env = append(os.Environ(), "OPENCL_TEST_CHILD=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
