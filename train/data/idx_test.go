@@ -47,7 +47,7 @@ func TestReadIDXHostile(t *testing.T) {
 	}{
 		{"empty", "ends within the 4-byte magic", nil},
 		{"wrong magic", "wrong magic number 0x01020803", []byte{1, 2, 8, 3, 0, 0, 0, 0}},
-		{"float elements", "element type 0xd", idxBytes(0x0d, []uint32{1}, []byte{0})},
+		{"float elements", "element type 0x0d", idxBytes(0x0d, []uint32{1}, []byte{0})},
 		{"no dimensions", "0 dimensions", idxBytes(8, nil, nil)},
 		{"too many dimensions", "200 dimensions", []byte{0, 0, 8, 200}},
 		{"truncated header", "dimension 1 of 3", []byte{0, 0, 8, 3, 0, 0, 0, 1}},
