@@ -15,9 +15,14 @@ import (
 type real struct {
 	backend.Device
 	programs map[string]backend.Program
+	asGPU    bool // build the kernels that a GPU is given
 }
 
-func (d real) target() lib.Target { return d.Info().Target() }
+func (d real) target() lib.Target {
+	t := d.Info().Target()
+	t.GPU = t.GPU || d.asGPU
+	return t
+}
 
 func (d real) run(steps []step, data [][]byte, _ []int, _ map[int]bool) error {
 	bufs := make([]backend.Buffer, len(data))
@@ -105,7 +110,7 @@ func TestDevices(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer dev.Close()
-			d := real{dev, map[string]backend.Program{}}
+			d := real{Device: dev, programs: map[string]backend.Program{}}
 			defer func() {
 				for _, p := range d.programs {
 					p.Free()
