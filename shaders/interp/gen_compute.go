@@ -42,14 +42,23 @@ func (g *generator) compute(in *ir.Instr) {
 		case ir.I64:
 			intOps[int64, uint64](g, in)
 		case ir.Bool:
-			if f := bitLoops[uint8](in.Op); f.vv != nil {
-				binaryOp(g, in, f)
-				return
-			}
-			g.slow(in)
+			boolOps(g, in)
 		default:
 			g.slow(in)
 		}
+	}
+}
+
+func boolOps(g *generator, in *ir.Instr) {
+	switch in.Op {
+	case ir.OpNot:
+		unaryOp(g, in, func(d, a []uint8) { xorVS(d, a, 1) })
+	case ir.OpNe:
+		binaryOp(g, in, bitLoops[uint8](ir.OpXor))
+	case ir.OpEq:
+		binaryOp(g, in, binLoops[uint8]{eqVV[uint8], eqVS[uint8], swapped(eqVS[uint8])})
+	default:
+		binaryOp(g, in, bitLoops[uint8](in.Op))
 	}
 }
 
@@ -194,6 +203,10 @@ func intOps[T integer, W word](g *generator, in *ir.Instr) {
 			vs = shrVS[T]
 		}
 		binaryOp(g, in, binLoops[T]{vs: vs})
+	case ir.OpNot:
+		unaryOp(g, in, func(d, a []W) { xorVS(d, a, ^W(0)) })
+	case ir.OpNeg:
+		unaryOp(g, in, func(d, a []T) { subSV(d, 0, a) })
 	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpMin, ir.OpMax:
 		binaryOp(g, in, arithLoops[T](in.Op))
 	default:
