@@ -197,15 +197,16 @@ func worst(f mathFn, xs, ys, got []float32) (err float64, at int) {
 	const parts = 4
 	for p := range parts {
 		wg.Go(func() {
+			most, where := 0.0, 0
 			for i := p; i < len(xs); i += parts {
-				e := ulpError(got[i], f.ref(float64(xs[i]), float64(ys[i])))
-				if e > err {
-					mu.Lock()
-					if e > err {
-						err, at = e, i
-					}
-					mu.Unlock()
+				if e := ulpError(got[i], f.ref(float64(xs[i]), float64(ys[i]))); e > most {
+					most, where = e, i
 				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if most > err {
+				err, at = most, where
 			}
 		})
 	}
