@@ -26,64 +26,85 @@ func (r *Random) Build(t Target) (*ir.Kernel, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	b := ir.NewBuilder("random_"+r.Dist.String(), t.config().local, 1, 1)
-	b.SetOps("random_" + r.Dist.String())
-	out := b.Buffer("out", r.Out, ir.Write)
-	n := b.Param("n", ir.U32)
-	key := [2]ir.Value{b.Param("seed_lo", ir.U32), b.Param("seed_hi", ir.U32)}
-	offset := [2]ir.Value{b.Param("offset_lo", ir.U32), b.Param("offset_hi", ir.U32)}
-	var prob ir.Value
-	if r.Dist == RandomBernoulli {
-		prob = b.Param("p", ir.F32)
-	}
-	lanes := r.lanes(t)
-	width := b.U32(uint32(lanes))
-	elements := b.U32(uint32(4 * lanes))
-	make4 := func(block ir.Value, lanes int) [4]ir.Value {
-		lo := iota32(b, b.Add(offset[0], block), lanes)
-		carry := b.Select(b.Lt(lo, b.Splat(offset[0], lanes)), b.U32(1), b.U32(0))
-		hi := b.Add(b.Splat(offset[1], lanes), carry)
-		zero := b.ConstLike(lo, 0)
-		return r.values(b, philox(b, key, [4]ir.Value{lo, hi, zero, zero}), prob)
-	}
-	o := Operand{Kind: r.Out}
-	put := func(at ir.Value, values [4]ir.Value) {
-		for i, v := range values {
-			index := b.Add(at, b.U32(uint32(i)))
-			b.If(b.Lt(index, n), func() { store(b, out, o, index, v, 1, accessVector, nil) }, nil)
-		}
-	}
-	chunk := b.LinearID()
-	at := b.Mul(chunk, elements)
-	full := b.Div(n, elements)
-	whole := func(values [4]ir.Value) {
-		for i, v := range interleave(b, values, min(4*lanes, t.config().width)) {
-			store(b, out, o, b.Add(at, b.U32(uint32(i*v.Type.Lanes))), v, v.Type.Lanes, accessVector, nil)
-		}
-	}
-	even := r.N%(4*ir.MaxLanes) == 0
-	switch {
-	case even:
-		b.If(b.Lt(chunk, full), func() { whole(make4(b.Mul(chunk, width), lanes)) }, nil)
-	case lanes == 1:
-		b.If(b.Lt(chunk, b.Div(b.Add(n, b.U32(3)), b.U32(4))), func() {
-			values := make4(chunk, 1)
-			b.If(b.Lt(chunk, full), func() { whole(values) }, func() { put(at, values) })
-		}, nil)
-	default:
-		b.If(b.Lt(chunk, full), func() { whole(make4(b.Mul(chunk, width), lanes)) }, func() {
-			b.If(b.Eq(chunk, full), func() {
-				b.For(b.Mul(chunk, width), b.Div(b.Add(n, b.U32(3)), b.U32(4)), b.U32(1), func(block ir.Value) {
-					put(b.Mul(block, b.U32(4)), make4(block, 1))
-				})
-			}, nil)
-		})
-	}
-	k, err := b.Build()
+	m := randomEmitter{Random: r, b: ir.NewBuilder("random_"+r.Dist.String(), t.config().local, 1, 1), lanes: r.lanes(t), width: t.config().width}
+	k, err := m.build()
 	if err != nil {
 		return nil, fmt.Errorf("random %s: %w", r.Dist, err)
 	}
 	return k, nil
+}
+
+// randomEmitter builds the kernel: an invocation makes lanes blocks of four elements.
+type randomEmitter struct {
+	*Random
+	b            *ir.Builder
+	lanes, width int
+	out          *ir.Mem
+	n            ir.Value
+	key, offset  [2]ir.Value
+	prob         ir.Value
+}
+
+func (m *randomEmitter) build() (*ir.Kernel, error) {
+	b := m.b
+	b.SetOps("random_" + m.Dist.String())
+	m.out = b.Buffer("out", m.Out, ir.Write)
+	m.n = b.Param("n", ir.U32)
+	m.key = [2]ir.Value{b.Param("seed_lo", ir.U32), b.Param("seed_hi", ir.U32)}
+	m.offset = [2]ir.Value{b.Param("offset_lo", ir.U32), b.Param("offset_hi", ir.U32)}
+	if m.Dist == RandomBernoulli {
+		m.prob = b.Param("p", ir.F32)
+	}
+	chunk := b.LinearID()
+	first := b.Mul(chunk, b.U32(uint32(m.lanes)))
+	full := b.Div(m.n, b.U32(uint32(4*m.lanes)))
+	blocks := b.Div(b.Add(m.n, b.U32(3)), b.U32(4))
+	whole := func() { m.whole(first, m.blocks(first, m.lanes)) }
+	switch {
+	case m.N%(4*ir.MaxLanes) == 0:
+		b.If(b.Lt(chunk, full), whole, nil)
+	case m.lanes == 1:
+		b.If(b.Lt(chunk, blocks), func() {
+			values := m.blocks(first, 1)
+			b.If(b.Lt(chunk, full), func() { m.whole(first, values) }, func() { m.some(first, values) })
+		}, nil)
+	default:
+		b.If(b.Lt(chunk, full), whole, func() {
+			b.If(b.Eq(chunk, full), func() {
+				b.For(first, blocks, b.U32(1), func(block ir.Value) { m.some(block, m.blocks(block, 1)) })
+			}, nil)
+		})
+	}
+	return b.Build()
+}
+
+// blocks makes the elements of lanes blocks from number first on: word i of each in the i-th vector.
+func (m *randomEmitter) blocks(first ir.Value, lanes int) [4]ir.Value {
+	b := m.b
+	lo := iota32(b, b.Add(m.offset[0], first), lanes)
+	carry := b.Select(b.Lt(lo, b.Splat(m.offset[0], lanes)), b.U32(1), b.U32(0))
+	hi := b.Add(b.Splat(m.offset[1], lanes), carry)
+	zero := b.ConstLike(lo, 0)
+	return m.values(b, philox(b, m.key, [4]ir.Value{lo, hi, zero, zero}), m.prob)
+}
+
+// whole stores complete blocks, the first of which has number first.
+func (m *randomEmitter) whole(first ir.Value, values [4]ir.Value) {
+	b := m.b
+	at := b.Mul(first, b.U32(4))
+	for i, v := range interleave(b, values, min(4*m.lanes, m.width)) {
+		store(b, m.out, Operand{Kind: m.Out}, b.Add(at, b.U32(uint32(i*v.Type.Lanes))), v, v.Type.Lanes, accessVector, nil)
+	}
+}
+
+// some stores the elements of one block that are below n.
+func (m *randomEmitter) some(block ir.Value, values [4]ir.Value) {
+	b := m.b
+	at := b.Mul(block, b.U32(4))
+	for i, v := range values {
+		index := b.Add(at, b.U32(uint32(i)))
+		b.If(b.Lt(index, m.n), func() { store(b, m.out, Operand{Kind: m.Out}, index, v, 1, accessVector, nil) }, nil)
+	}
 }
 
 // lanes returns how many blocks of four elements an invocation makes at once. CPU compilers need vectors for that; the
@@ -140,18 +161,6 @@ func (r *Random) values(b *ir.Builder, w [4]ir.Value, prob ir.Value) [4]ir.Value
 func uniform(b *ir.Builder, w ir.Value) ir.Value {
 	i := b.BitCast(b.Shr(w, b.ConstLike(w, 8)), ir.I32)
 	return b.Mul(b.Convert(i, ir.F32), b.F32(0x1p-24))
-}
-
-// boxMuller returns two independent normal variates (Box and Muller, "A note on the generation of random normal
-// deviates", 1958). The radius comes from all 32 bits of u, as (u+1/2)/2^32, which is never 0; the angle is in [-pi, pi).
-func boxMuller(b *ir.Builder, u, v ir.Value) (x, y ir.Value) {
-	fraction := b.Add(b.Mul(b.Convert(u, ir.F32), b.F32(0x1p-32)), b.F32(0x1p-33))
-	// Rounding can take the fraction to 1 and its logarithm, on a device, to a little above 0.
-	radius := b.Sqrt(b.Max(b.Mul(b.F32(-2), b.Log(fraction)), b.F32(0)))
-	i := b.BitCast(v, ir.I32)
-	turn := b.Mul(b.Convert(b.Shr(i, b.ConstLike(i, 8)), ir.F32), b.F32(0x1p-24))
-	angle := b.Mul(turn, b.F32(2*math.Pi))
-	return b.Mul(radius, b.Cos(angle)), b.Mul(radius, b.Sin(angle))
 }
 
 // Launch returns the grid and the parameters.

@@ -67,7 +67,7 @@ func randomCases() []kcase {
 			a := array{kind: r.Out, data: make([]float64, n), want: randomRef(r)}
 			if r.Dist == lib.RandomNormal {
 				// Near u = 1 the radius is the root of a small logarithm: its absolute error counts.
-				a.rel, a.abs = 2e-5, 4e-4
+				a.rel, a.abs = 2e-6, 2e-4
 				if r.Out == ir.BF16 {
 					a.rel, a.abs = 1.0/128, 1e-3
 				}
