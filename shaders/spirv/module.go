@@ -19,14 +19,22 @@ type module struct {
 
 	entry  uint32 // label of the function's first block
 	nextID uint32
-	known  map[string]uint32 // declarations by opcode and operands
-	ext    uint32            // id of GLSL.std.450, 0 if unused
-	inputs []uint32          // interface of the entry point
-	floats Widths            // widths of the float types declared
+	known  map[string]uint32   // declarations by opcode and operands
+	values map[ir.Type]uint32  // known types of values
+	consts map[constKey]uint32 // known scalar constants
+	ext    uint32              // id of GLSL.std.450, 0 if unused
+	inputs []uint32            // interface of the entry point
+	floats Widths              // widths of the float types declared
+}
+
+type constKey struct {
+	typ  ir.Type
+	bits uint64
 }
 
 func newModule() *module {
-	return &module{caps: map[capability]bool{capShader: true}, entry: 1, nextID: 2, known: map[string]uint32{}}
+	return &module{caps: map[capability]bool{capShader: true}, entry: 1, nextID: 2, known: map[string]uint32{},
+		values: map[ir.Type]uint32{}, consts: map[constKey]uint32{}}
 }
 
 func (m *module) id() uint32 {
@@ -123,6 +131,15 @@ func (m *module) pointer(c storageClass, elem uint32) uint32 {
 
 // valueType returns the type of values of t. Values of U8 and U16 are 32-bit words (see the package comment).
 func (m *module) valueType(t ir.Type) uint32 {
+	if id, ok := m.values[t]; ok {
+		return id
+	}
+	id := m.declareValueType(t)
+	m.values[t] = id
+	return id
+}
+
+func (m *module) declareValueType(t ir.Type) uint32 {
 	var elem uint32
 	switch t.Kind {
 	case ir.Bool:
@@ -171,6 +188,16 @@ func (m *module) extension(name string) {
 
 // constBits returns a constant of type t from its bits as ir keeps them.
 func (m *module) constBits(t ir.Type, bits uint64) uint32 {
+	k := constKey{t, bits}
+	if id, ok := m.consts[k]; ok {
+		return id
+	}
+	id := m.declareConst(t, bits)
+	m.consts[k] = id
+	return id
+}
+
+func (m *module) declareConst(t ir.Type, bits uint64) uint32 {
 	if t.Lanes > 1 {
 		elem := m.constBits(ir.Scalar(t.Kind), bits)
 		parts := make([]uint32, t.Lanes)
