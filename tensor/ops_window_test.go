@@ -1,0 +1,227 @@
+package tensor
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/anygpu/anygpu/backend"
+	_ "github.com/anygpu/anygpu/backend/all"
+)
+
+// windowOps are the rows of convolution, pooling and resampling.
+var windowOps = []string{"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_weight_grad"}
+
+// onDevice returns a sample's operands on a device. Samples are in float32; other floats are asked for by d.
+func (s Sample) onDevice(dev backend.Device, d DType) []*Tensor {
+	var in []*Tensor
+	for _, a := range s.In {
+		t := FromFloat64s(a.Data, a.Shape...)
+		if a.DType == InvalidDType {
+			t = t.Cast(d)
+		} else {
+			t = t.Cast(a.DType)
+		}
+		in = append(in, t.To(dev))
+	}
+	return in
+}
+
+// eachWindowSample calls f for the valid samples of the rows.
+func eachWindowSample(t *testing.T, f func(t *testing.T, op *OpInfo, s Sample)) {
+	for _, name := range windowOps {
+		op := LookupOp(name)
+		if op == nil {
+			t.Errorf("there is no row %s", name)
+			continue
+		}
+		for _, s := range op.Samples {
+			if s.Err == "" {
+				t.Run(name+"/"+s.Name, func(t *testing.T) { f(t, op, s) })
+			}
+		}
+	}
+}
+
+func checkSample(t *testing.T, dev backend.Device, op *OpInfo, s Sample, d DType, rtol, atol float64) {
+	t.Helper()
+	in := s.onDevice(dev, d)
+	rounded := slices.Clone(s.In)
+	for i, x := range in {
+		vs, err := x.CPU().Float64s()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rounded[i].Data = vs
+	}
+	want, err := op.Ref(rounded, s.Attrs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := op.Call(in, s.Attrs)
+	if len(got) != len(want) {
+		t.Fatalf("%d results, the reference has %d", len(got), len(want))
+	}
+	for i, w := range want {
+		g, err := got[i].CPU().Float64s()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got[i].Shape(), w.Shape) {
+			t.Errorf("result %d has shape %v, the reference %v", i, got[i].Shape(), w.Shape)
+		}
+		checkClose(t, fmt.Sprintf("%s, result %d", d, i), g, w.Data, rtol, atol)
+	}
+}
+
+// TestWindowOpsAgainstReference holds the rows against their references on the checking executor.
+func TestWindowOpsAgainstReference(t *testing.T) {
+	dev := newChecked("test")
+	eachWindowSample(t, func(t *testing.T, op *OpInfo, s Sample) {
+		checkSample(t, dev, op, s, Float32, 1e-5, 1e-5)
+		checkSample(t, dev, op, s, Float64, 1e-12, 1e-12)
+		checkSample(t, dev, op, s, Float16, 1e-2, 1e-2)
+	})
+}
+
+// TestWindowOpsOnDevices does the same on every device of the machine.
+func TestWindowOpsOnDevices(t *testing.T) {
+	for _, info := range backend.List() {
+		name := info.String()
+		if only := os.Getenv("ANYGPU_TEST_DEVICE"); only != "" && only != name || info.Problem != "" || strings.Contains(strings.ToLower(info.Driver), "rusticl") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			dev, err := backend.Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer dev.Close()
+			eachWindowSample(t, func(t *testing.T, op *OpInfo, s Sample) {
+				checkSample(t, dev, op, s, Float32, 1e-5, 1e-5)
+				checkSample(t, dev, op, s, Float16, 1e-2, 1e-2)
+			})
+		})
+	}
+}
+
+func TestWindowOpsErrors(t *testing.T) {
+	for _, name := range windowOps {
+		for _, s := range LookupOp(name).Samples {
+			if s.Err == "" {
+				continue
+			}
+			out := LookupOp(name).Call(s.onDevice(CPU(), Float32), s.Attrs)
+			err := out[0].Err()
+			if err == nil {
+				_, err = out[0].Float64s()
+			}
+			if err == nil || !strings.Contains(err.Error(), s.Err) || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s/%s: got error %v, want one with %q", name, s.Name, err, s.Err)
+			}
+		}
+	}
+}
+
+// project makes one number of the floating-point results, with a weight for each element, through a function with a second derivative.
+func project(outs []*Tensor) *Tensor {
+	var sum *Tensor
+	for i, o := range outs {
+		if !o.DType().IsFloat() {
+			continue
+		}
+		w := windowArray(31+i, o.Shape()...)
+		part := o.Mul(FromFloat64s(w.Data, w.Shape...)).Add(o.Mul(o).MulScalar(0.3)).Sum()
+		if sum == nil {
+			sum = part
+		} else {
+			sum = sum.Add(part)
+		}
+	}
+	return sum
+}
+
+// TestWindowOpsGradients compares first and second derivatives with central differences, in float64 on the CPU.
+func TestWindowOpsGradients(t *testing.T) {
+	eachWindowSample(t, func(t *testing.T, op *OpInfo, s Sample) {
+		in := s.onDevice(CPU(), Float64)
+		var wrt []int
+		for i, a := range s.In {
+			if op.flows(i) && a.DType == InvalidDType && len(a.Data) > 0 {
+				wrt = append(wrt, i)
+			}
+		}
+		if len(wrt) == 0 {
+			return
+		}
+		value := func(in []*Tensor) *Tensor { return project(op.Call(in, s.Attrs)) }
+		// slope is a scalar function of the operands made of the first derivatives.
+		slope := func(in []*Tensor) *Tensor {
+			var xs []*Tensor
+			for _, i := range wrt {
+				xs = append(xs, in[i])
+			}
+			gs, err := Grad([]*Tensor{value(in)}, xs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sum *Tensor
+			for i, g := range gs {
+				w := windowArray(57+i, g.Shape()...)
+				part := g.Mul(FromFloat64s(w.Data, w.Shape...)).Sum()
+				if sum == nil {
+					sum = part
+				} else {
+					sum = sum.Add(part)
+				}
+			}
+			return sum
+		}
+		differences(t, "first derivative", s, in, wrt, value)
+		differences(t, "second derivative", s, in, wrt, slope)
+	})
+}
+
+// differences holds the gradient of f against central differences at some elements of each operand.
+func differences(t *testing.T, what string, s Sample, in []*Tensor, wrt []int, f func(in []*Tensor) *Tensor) {
+	t.Helper()
+	leaves := slices.Clone(in)
+	var xs []*Tensor
+	for _, i := range wrt {
+		leaves[i] = in[i].Detach().Clone().SetRequiresGrad(true)
+		xs = append(xs, leaves[i])
+	}
+	gs, err := Grad([]*Tensor{f(leaves)}, xs)
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	const h = 1e-4
+	for j, i := range wrt {
+		got, err := gs[j].Detach().Float64s()
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		data := s.In[i].Data
+		for k := 0; k < len(data); k += max(1, len(data)/7) {
+			at := func(d float64) float64 {
+				moved := slices.Clone(data)
+				moved[k] += d
+				args := slices.Clone(leaves)
+				args[i] = FromFloat64s(moved, s.In[i].Shape...).SetRequiresGrad(true)
+				v, err := f(args).Detach().Float64s()
+				if err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				return v[0]
+			}
+			want := (at(h) - at(-h)) / (2 * h)
+			if math.Abs(got[k]-want) > 1e-6+1e-6*math.Abs(want) {
+				t.Errorf("%s for operand %d, element %d: %v, by differences %v", what, i, k, got[k], want)
+				return
+			}
+		}
+	}
+}
