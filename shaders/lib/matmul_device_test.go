@@ -1,6 +1,7 @@
 package lib_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -36,6 +37,16 @@ func TestMatMulDevices(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkMatMul times products on every device: MB/s are MFLOP/s. The buffers are not initialised.
+func BenchmarkMatMul(b *testing.B) {
+	for _, size := range [][3]int{{128, 512, 784}, {512, 512, 512}, {1024, 1024, 1024}} {
+		for _, transB := range []bool{false, true} {
+			s := f32MatMul(size[0], size[1], size[2], false, transB)
+			b.Run(fmt.Sprintf("%dx%dx%d,transB=%v", size[0], size[1], size[2], transB), func(b *testing.B) { benchKernel(b, &s, int(s.Cost())) })
+		}
 	}
 }
 
