@@ -84,18 +84,14 @@ func programLimit(api string) int {
 	case os.Getenv("ANYGPU_TEST_ALL") != "":
 		return 1 << 30
 	case api == "opencl":
-		return 24
+		return 20
 	}
-	return 100
+	return 80
 }
 
-// TestDevices runs cases on every device of the machine. ANYGPU_TEST_DEVICE chooses one.
+// TestDevices runs cases on every device of the machine, with the kernels that it is given, and on devices that are no GPU also with
+// those for GPUs. ANYGPU_TEST_DEVICE chooses one device.
 func TestDevices(t *testing.T) {
-	all := allCases()
-	cases := make([]kcase, len(all))
-	for i := range all {
-		cases[i] = all[i*prime%len(all)]
-	}
 	for _, info := range backend.List() {
 		name := info.String()
 		if only := os.Getenv("ANYGPU_TEST_DEVICE"); only != "" && only != name {
@@ -110,24 +106,34 @@ func TestDevices(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer dev.Close()
-			d := real{Device: dev, programs: map[string]backend.Program{}}
-			defer func() {
+			for _, asGPU := range []bool{false, true} {
+				if asGPU && info.Target().GPU {
+					continue
+				}
+				d := real{Device: dev, programs: map[string]backend.Program{}, asGPU: asGPU}
+				runCases(t, d, programLimit(info.API))
 				for _, p := range d.programs {
 					p.Free()
 				}
-			}()
-			ran, limit := 0, programLimit(info.API)
-			for _, c := range cases {
-				known := true
-				for _, s := range c.steps(d.target()) {
-					known = known && d.programs[s.gen.Key()] != nil
-				}
-				if supports(d.target(), c) && (known || len(d.programs) < limit) {
-					runCase(t, d, c)
-					ran++
-				}
 			}
-			t.Logf("%s: %d of %d cases, %d programs", info.Name, ran, len(cases), len(d.programs))
 		})
 	}
+}
+
+// runCases runs what it can of the cases with at most limit programs.
+func runCases(t *testing.T, d real, limit int) {
+	t.Helper()
+	all, ran := allCases(), 0
+	for i := range all {
+		c := all[i*prime%len(all)]
+		known := true
+		for _, s := range c.steps(d.target()) {
+			known = known && d.programs[s.gen.Key()] != nil
+		}
+		if supports(d.target(), c) && (known || len(d.programs) < limit) {
+			runCase(t, d, c)
+			ran++
+		}
+	}
+	t.Logf("%s, kernels for a GPU %v: %d of %d cases, %d programs", d.Info().Name, d.target().GPU, ran, len(all), len(d.programs))
 }
