@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -16,12 +17,14 @@ type checked struct {
 	mu   sync.Mutex
 	api  string
 	caps ir.Caps
+	room int64 // bytes that may be allocated; negative: any number
+	lost bool
 }
 
 func newChecked(api string) *checked {
 	caps := ir.InterpCaps()
 	caps.MaxInvocations = 64
-	return &checked{api: api, caps: caps}
+	return &checked{api: api, caps: caps, room: -1}
 }
 
 func (d *checked) Info() backend.Info {
@@ -35,6 +38,17 @@ type checkedBuffer struct {
 }
 
 func (d *checked) Alloc(size int64) (backend.Buffer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.alive("allocation"); err != nil {
+		return nil, err
+	}
+	if d.room >= 0 && size > d.room {
+		return nil, &backend.OutOfMemoryError{Device: d.Info().String(), Requested: size}
+	}
+	if d.room >= 0 {
+		d.room -= size
+	}
 	b := &checkedBuffer{d, make([]byte, size)}
 	for i := range b.data {
 		b.data[i] = 0xfb // a NaN, should anybody read it
@@ -48,13 +62,13 @@ func (b *checkedBuffer) Write(off int64, data []byte) error {
 	b.d.mu.Lock()
 	defer b.d.mu.Unlock()
 	copy(b.data[off:], data)
-	return nil
+	return b.d.alive("write")
 }
 func (b *checkedBuffer) Read(off int64, data []byte) error {
 	b.d.mu.Lock()
 	defer b.d.mu.Unlock()
 	copy(data, b.data[off:])
-	return nil
+	return b.d.alive("read")
 }
 
 type checkedProgram struct{ k *ir.Kernel }
@@ -72,6 +86,9 @@ func (d *checked) Compile(k *ir.Kernel) (backend.Program, error) {
 func (d *checked) Submit(batch []backend.Launch) (backend.Fence, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := d.alive("submission"); err != nil {
+		return nil, err
+	}
 	for _, l := range batch {
 		var bufs [][]byte
 		for _, r := range l.Buffers {
@@ -85,6 +102,14 @@ func (d *checked) Submit(batch []backend.Launch) (backend.Fence, error) {
 }
 
 func (d *checked) Close() error { return nil }
+
+// alive returns the error of a lost device; d.mu is held.
+func (d *checked) alive(during string) error {
+	if d.lost {
+		return &backend.LostError{Device: d.Info().String(), During: during, Err: errors.New("injected")}
+	}
+	return nil
+}
 
 type fence struct{}
 
