@@ -21,6 +21,9 @@ func (r *Reduce) Key() string {
 	if r.Epilogue != nil {
 		sb.WriteString("|e")
 	}
+	if r.pairs != (pairing{}) {
+		fmt.Fprintf(&sb, "|pairs %v %s", r.pairs.write, r.pairs.read)
+	}
 	fmt.Fprintf(&sb, "|%s|", kindsKey(r.Scalars))
 	for _, o := range r.In {
 		sb.WriteString(operandKey(o) + " ")
@@ -207,6 +210,9 @@ func (p reducePlan) shape(r *Reduce, t Target) reduceShape {
 	default:
 		s.local = c.columns
 		s.width = min(s.width, p.innerClass)
+	}
+	if r.pairs.read != ir.Void {
+		s.width = 1
 	}
 	return s
 }

@@ -16,6 +16,7 @@ type reduceEmitter struct {
 	red     reducer
 	in      []*ir.Mem
 	out     *ir.Mem
+	from    ir.Value // where in its row the current piece starts; nil is 0
 	geo     map[string]ir.Value
 	scalars []ir.Value
 }
@@ -48,9 +49,17 @@ func (m *reduceEmitter) declare() {
 	b := m.b
 	m.in = nil
 	for i, o := range m.In {
-		m.in = append(m.in, b.Buffer(fmt.Sprintf("in%d", i), o.Kind, ir.Read))
+		kind := o.Kind
+		if m.pairs.read != ir.Void {
+			kind = ir.U32
+		}
+		m.in = append(m.in, b.Buffer(fmt.Sprintf("in%d", i), kind, ir.Read))
 	}
-	m.out = b.Buffer("out", m.Out.Kind, ir.Write)
+	kind := m.Out.Kind
+	if m.pairs.write {
+		kind = ir.U32
+	}
+	m.out = b.Buffer("out", kind, ir.Write)
 	m.geo = map[string]ir.Value{}
 	for _, g := range m.values(m.Reduce) {
 		kind := ir.U32
@@ -64,7 +73,10 @@ func (m *reduceEmitter) declare() {
 
 // elementKind finds the kind of the values that are reduced by building one of them in a scratch kernel.
 func (m *reduceEmitter) elementKind() (ir.Kind, error) {
-	if m.Prologue == nil {
+	switch {
+	case m.pairs.read != ir.Void:
+		return m.pairs.read, nil
+	case m.Prologue == nil:
 		return m.In[0].ValueKind(), nil
 	}
 	scratch := reduceEmitter{Reduce: m.Reduce, reducePlan: m.reducePlan, b: ir.NewBuilder("scratch", 1, 1, 1)}
@@ -96,14 +108,22 @@ func (m *reduceEmitter) input(index ir.Value, lanes int, how access) ir.Value {
 	return m.b.Splat(v, lanes)
 }
 
+// element makes the partial of lanes elements from index on; position is their place in the row (see reducer.element).
+func (m *reduceEmitter) element(index ir.Value, lanes int, how access, position ir.Value, sameRow bool) partial {
+	if m.pairs.read != ir.Void {
+		return m.readPair(index)
+	}
+	return m.red.element(m.input(index, lanes, how), position, sameRow)
+}
+
 // piece returns where a row's elements start (before the column is added) and how many there are, for row number row.
 func (m *reduceEmitter) piece(row ir.Value) (start, length ir.Value) {
 	b := m.b
 	length = m.geo["n"]
 	if m.pieces > 1 {
-		from := b.Mul(b.Rem(row, m.geo["pieces"]), length)
-		start = b.Add(b.Mul(b.Div(row, m.geo["pieces"]), m.geo["whole"]), from)
-		length = b.Min(length, b.Sub(m.geo["whole"], from))
+		m.from = b.Mul(b.Rem(row, m.geo["pieces"]), length)
+		start = b.Add(b.Mul(b.Div(row, m.geo["pieces"]), m.geo["whole"]), m.from)
+		length = b.Min(length, b.Sub(m.geo["whole"], m.from))
 	} else {
 		start = b.Mul(row, length)
 	}
@@ -118,6 +138,9 @@ func (m *reduceEmitter) finish(index ir.Value, p partial, lanes int, how access)
 	b := m.b
 	v := p.value
 	switch {
+	case m.pairs.write:
+		m.writePair(index, p, lanes)
+		return
 	case m.Op.isArg():
 		v = b.Convert(p.index, ir.I64)
 	case m.Op.isLogic():
@@ -161,12 +184,12 @@ func (m *reduceEmitter) rowPerInvocation() {
 			full = b.Mul(b.Div(n, b.U32(uint32(width))), b.U32(uint32(width)))
 		}
 		p := r.lanes(r.loop(width, b.U32(0), full, uint32(width), func(i ir.Value) partial {
-			return r.element(m.input(b.Add(start, i), width, how), i, false)
+			return m.element(b.Add(start, i), width, how, i, false)
 		}))
 		if tail {
 			v := r.variable(p)
 			b.For(full, n, b.U32(1), func(i ir.Value) {
-				r.fold(v, r.element(m.input(b.Add(start, i), 1, accessVector), i, false))
+				r.fold(v, m.element(b.Add(start, i), 1, accessVector, i, false))
 			})
 			p = r.get(v)
 		}
@@ -187,7 +210,7 @@ func (m *reduceEmitter) rowPerLanes() {
 	n = b.Select(inside, n, b.U32(0))
 	width := uint32(s.width)
 	p := r.loop(s.width, b.Mul(rank, b.U32(width)), n, uint32(s.lanes)*width, func(i ir.Value) partial {
-		return r.element(m.input(b.Add(start, i), s.width, accessVector), i, false)
+		return m.element(b.Add(start, i), s.width, accessVector, i, false)
 	})
 	t.reduce(r.lanes(p), lid, rank, s.lanes, 1)
 	b.If(b.And(inside, b.Eq(rank, b.U32(0))), func() { m.finish(row, t.at(lid), 1, accessVector) }, nil)
@@ -221,7 +244,7 @@ func (m *reduceEmitter) columnPerInvocation() {
 		columns := func(col ir.Value, lanes int, how access) {
 			at := b.Add(start, col)
 			p := r.loop(lanes, b.U32(0), n, 1, func(j ir.Value) partial {
-				return r.element(m.input(b.Add(at, b.Mul(j, inner)), lanes, how), j, true)
+				return m.element(b.Add(at, b.Mul(j, inner)), lanes, how, j, true)
 			})
 			m.finish(b.Add(outRow, col), p, lanes, how)
 		}
@@ -256,7 +279,7 @@ func (m *reduceEmitter) columnPerLanes() {
 	n = b.Select(inside, n, b.U32(0))
 	at := b.Add(start, col)
 	p := r.loop(1, rank, n, uint32(s.lanes), func(j ir.Value) partial {
-		return r.element(m.input(b.Add(at, b.Mul(j, inner)), 1, accessVector), j, true)
+		return m.element(b.Add(at, b.Mul(j, inner)), 1, accessVector, j, true)
 	})
 	t.reduce(p, lid, rank, s.lanes, perGroup)
 	b.If(b.And(inside, b.Eq(rank, b.U32(0))), func() {

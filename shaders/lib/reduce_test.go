@@ -101,7 +101,11 @@ func reduction(name string, r lib.Reduce, data [][]float64, value func([]float64
 	for _, d := range targets() {
 		if first, _, ok := r.Split(d.t); ok {
 			between.kind = first.Out.Kind
-			between.data = make([]float64, max(len(between.data), first.Pieces()*len(want)))
+			n := first.Pieces() * len(want)
+			if r.Op == lib.ReduceArgMax || r.Op == lib.ReduceArgMin {
+				between.kind, n = ir.U32, 2*n // pairs of words
+			}
+			between.data = make([]float64, max(len(between.data), n))
 		}
 	}
 	bufs = append(bufs, between)
@@ -135,6 +139,22 @@ func reduceCases() []kcase {
 			}
 			r := lib.Reduce{Op: op, Outer: s[0], N: s[1], Inner: s[2], In: []lib.Operand{of(ir.F32)}, Out: o}
 			out = append(out, reduction(fmt.Sprintf("%s%v", op, s), r, [][]float64{noise(ir.F32, n, uint64(n))}, nil, nil, 2e-5))
+		}
+	}
+	// Arg reductions that are split, with the extreme repeated and NaN.
+	for _, s := range [][3]int{{1, 20000, 1}, {2, 9000, 1}, {1, 6000, 3}} {
+		for i, op := range []lib.ReduceOp{lib.ReduceArgMax, lib.ReduceArgMin} {
+			data := noise(ir.F32, s[0]*s[1]*s[2], 8)
+			for j := range data {
+				if j%2111 == 2000 {
+					data[j] = 3
+				}
+				if i == 1 && j%3001 == 2500 {
+					data[j] = math.NaN()
+				}
+			}
+			r := lib.Reduce{Op: op, Outer: s[0], N: s[1], Inner: s[2], In: []lib.Operand{of(ir.F32)}, Out: of(ir.I64)}
+			out = append(out, reduction(fmt.Sprintf("%s repeated%v", op, s), r, [][]float64{data}, nil, nil, 0))
 		}
 	}
 	return append(append(out, reduceKinds()...), reduceSpecials()...)
@@ -325,10 +345,14 @@ func TestSplit(t *testing.T) {
 		if _, _, ok := r.Split(d.t); ok {
 			t.Errorf("%s: 65536 rows of 64 are split", d.name)
 		}
-		r.Op = lib.ReduceArgMax
+		r.Op, r.Out = lib.ReduceArgMax, of(ir.I64)
 		r.Outer, r.N = 1, 1<<20
+		if first, _, ok := r.Split(d.t); !ok || first.Out.Kind != ir.I64 {
+			t.Errorf("%s: argmax is not split into pairs", d.name)
+		}
+		r.In[0].Kind = ir.F64
 		if _, _, ok := r.Split(d.t); ok {
-			t.Errorf("%s: argmax is split", d.name)
+			t.Errorf("%s: argmax of f64 is split", d.name)
 		}
 	}
 }
@@ -339,7 +363,7 @@ func TestLoopBound(t *testing.T) {
 	for _, c := range []struct {
 		op              lib.ReduceOp
 		outer, n, inner int
-	}{{lib.ReduceSum, 1, 1 << 24, 1}, {lib.ReduceSum, 1000, 1 << 21, 1}, {lib.ReduceMax, 3, 1<<22 + 1, 1}, {lib.ReduceSum, 1, 1 << 20, 7}, {lib.ReduceArgMax, 1, 1 << 20, 1}} {
+	}{{lib.ReduceSum, 1, 1 << 24, 1}, {lib.ReduceSum, 1000, 1 << 21, 1}, {lib.ReduceMax, 3, 1<<22 + 1, 1}, {lib.ReduceSum, 1, 1 << 20, 7}, {lib.ReduceArgMax, 1, 1 << 24, 1}} {
 		r := lib.Reduce{Op: c.op, Outer: c.outer, N: c.n, Inner: c.inner, In: []lib.Operand{of(ir.F32)}, Out: of(ir.F32)}
 		all := []*lib.Reduce{&r}
 		if first, second, ok := r.Split(target); ok {
@@ -351,7 +375,7 @@ func TestLoopBound(t *testing.T) {
 			}
 		}
 	}
-	r := lib.Reduce{Op: lib.ReduceArgMax, Outer: 1, N: 1 << 24, Inner: 1, In: []lib.Operand{of(ir.F32)}, Out: of(ir.I64)}
+	r := lib.Reduce{Op: lib.ReduceArgMax, Outer: 1, N: 1 << 24, Inner: 1, In: []lib.Operand{of(ir.I64)}, Out: of(ir.I64)}
 	if _, _, err := r.Launch(target); err == nil || !strings.Contains(err.Error(), "at most 65535") {
 		t.Errorf("argmax of 2^24 elements: error %v", err)
 	}

@@ -97,6 +97,7 @@ type Reduce struct {
 	Epilogue func(b *ir.Builder, acc, n ir.Value, scalars []ir.Value) ir.Value
 
 	split int // rows are cut into this many parts, each with an output of its own; 0 is 1 (see Split)
+	pairs pairing
 	count int // what Epilogue gets as n, where N is not that; 0 is N (see Split)
 }
 
