@@ -377,6 +377,9 @@ func (p *pass) step(fn *gradFn, dys []*Tensor) error {
 		}
 	}
 	mark := p.mark()
+	if p.temp != nil {
+		p.temp.origin = fn.site
+	}
 	gs := fn.backward(dys, needs)
 	var kept []*ref
 	for i, t := range fn.in {

@@ -28,7 +28,11 @@ func begin(op *OpInfo, ts ...*Tensor) *call {
 			return c
 		}
 	}
-	c.site = here(1)
+	if c.scope != nil && c.scope.origin != nil {
+		c.site = c.scope.origin
+	} else {
+		c.site = here(1)
+	}
 	for i, t := range ts {
 		if t == nil {
 			return c.stop("", fmt.Errorf("operand %s is nil", c.operandName(i)))
