@@ -13,7 +13,9 @@ import (
 )
 
 // windowOps are the rows of convolution, pooling and resampling.
-var windowOps = []string{"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_weight_grad"}
+var windowOps = []string{"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_weight_grad",
+	"max_pool1d", "max_pool2d", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+	"avg_pool_spread", "avg_pool_windows", "max_pool_place", "max_pool_pick", "unfold", "fold", "interpolate", "interpolate_adjoint"}
 
 // onDevice returns a sample's operands on a device. Samples are in float32; other floats are asked for by d.
 func (s Sample) onDevice(dev backend.Device, d DType) []*Tensor {
@@ -147,6 +149,9 @@ func project(outs []*Tensor) *Tensor {
 // TestWindowOpsGradients compares first and second derivatives with central differences, in float64 on the CPU.
 func TestWindowOpsGradients(t *testing.T) {
 	eachWindowSample(t, func(t *testing.T, op *OpInfo, s Sample) {
+		if s.Name == "equal elements" {
+			return // no derivative there
+		}
 		in := s.onDevice(CPU(), Float64)
 		var wrt []int
 		for i, a := range s.In {
