@@ -14,4 +14,16 @@
 //   - Kernels guard their accesses: any size, also 0, is safe. No floating-point atomics: results are deterministic.
 //   - No kernel knows an operator: bodies come from the caller as functions that build ir, with a BodyKey that
 //     identifies the function.
+//
+// # Example
+//
+//	relu := &lib.Elementwise{Name: "relu", BodyKey: "relu", Shape: []int{128, 512},
+//		In: []lib.Operand{{Kind: ir.F32}}, Out: []lib.Operand{{Kind: ir.F32}},
+//		Body: func(b *ir.Builder, in, _ []ir.Value) []ir.Value {
+//			return []ir.Value{b.MaxNaN(in[0], b.ConstLike(in[0], 0))}
+//		}}
+//	target := device.Info().Target()
+//	kernel, err := relu.Build(target) // once for each relu.Key()
+//	program, err := device.Compile(kernel)
+//	groups, params, err := relu.Launch(target)
 package lib

@@ -237,6 +237,78 @@ func elementwiseSpecials() []kcase {
 	}
 }
 
+// TestElementwiseLayouts runs random layouts: permuted, broadcast, flipped, sliced and offset operands of random kinds.
+func TestElementwiseLayouts(t *testing.T) {
+	kinds := []ir.Kind{ir.F32, ir.F32, ir.F16, ir.I32, ir.U8}
+	for seed := range uint64(120) {
+		draws := 0
+		draw := func(n int) int {
+			draws++
+			return int(lib.Philox(seed, uint64(draws))[0] % uint32(n))
+		}
+		shape := make([]int, 1+draw(4))
+		for d := range shape {
+			shape[d] = []int{1, 2, 3, 4, 5, 8, 16, 33}[draw(8)]
+		}
+		if draw(4) == 0 {
+			shape[len(shape)-1] = 64 * (1 + draw(5))
+		}
+		for n := product(shape); n > 4000; n = product(shape) {
+			shape = shape[1:]
+		}
+		operand := func(kind ir.Kind, output bool) lib.Operand {
+			o := lib.Operand{Kind: kind, Strides: make([]int, len(shape)), Offset: []int{0, 0, 1, 4, 16}[draw(5)]}
+			order := make([]int, len(shape))
+			for i := range order {
+				order[i] = i
+				j := draw(i + 1)
+				order[i], order[j] = order[j], order[i]
+			}
+			if draw(2) == 0 {
+				for i := range order {
+					order[i] = len(order) - 1 - i
+				}
+			}
+			stride := 1
+			for _, d := range order {
+				if !output && draw(5) == 0 {
+					continue // repeated
+				}
+				o.Strides[d] = stride
+				stride *= shape[d] + draw(8)/7
+				if draw(8) == 0 {
+					o.Offset += o.Strides[d] * (shape[d] - 1)
+					o.Strides[d] = -o.Strides[d]
+				}
+			}
+			return o
+		}
+		e := lib.Elementwise{BodyKey: "layouts", Shape: shape, Index: draw(3) == 0,
+			In:  []lib.Operand{operand(kinds[draw(len(kinds))], false), operand(kinds[draw(len(kinds))], false)},
+			Out: []lib.Operand{operand(ir.F32, true), operand(ir.I32, true)},
+			Body: func(b *ir.Builder, in, _ vals) vals {
+				sum := b.ConstLike(b.Convert(in[0], ir.F32), 0)
+				for _, x := range in {
+					sum = b.Add(sum, b.Convert(x, ir.F32))
+				}
+				return vals{sum, b.Convert(sum, ir.I32)}
+			}}
+		c := elementwise(fmt.Sprintf("layouts %d: shape %v in %v out %v", seed, shape, e.In, e.Out), e, func(in []float64, i int) []float64 {
+			sum := in[0] + in[1]
+			if e.Index {
+				sum += float64(i)
+			}
+			return []float64{sum, math.Trunc(sum)}
+		}, 1e-5)
+		// The terms reach 5,000, so that a small sum is off by some roundings of those; close to an integer it may
+		// truncate to either side.
+		c.bufs[2].abs, c.bufs[3].abs = 1e-3, 1
+		for _, d := range targets() {
+			runCase(t, d, c)
+		}
+	}
+}
+
 func TestElementwiseErrors(t *testing.T) {
 	target := targets()[1].t
 	ok := func() lib.Elementwise {
