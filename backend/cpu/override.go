@@ -8,7 +8,7 @@ import (
 	"github.com/anygpu/anygpu/shaders/lib"
 )
 
-// Override returns a native program for a matrix product, and nil for other kernels.
+// Override returns a native program for a matrix product or a kernel over windows of images, and nil for other kernels.
 func (d *Device) Override(k *ir.Kernel) (backend.Program, error) {
 	d.mu.Lock()
 	err := d.check()
@@ -19,11 +19,13 @@ func (d *Device) Override(k *ir.Kernel) (backend.Program, error) {
 	if k == nil {
 		return nil, nil
 	}
-	spec, ok := k.Template.(*lib.MatMul)
-	if !ok {
-		return nil, nil
+	var run native
+	switch spec := k.Template.(type) {
+	case *lib.MatMul:
+		run, err = newMatMul(spec, d.pool)
+	case *lib.Window:
+		run = newWindow(spec, d.pool)
 	}
-	run, err := newMatMul(spec, d.pool)
 	if err != nil {
 		return nil, fmt.Errorf("%s: kernel %s: %w", d.info, k.Name, err)
 	}

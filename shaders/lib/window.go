@@ -113,6 +113,12 @@ func (w *Window) elements() (in, out, n int) {
 	return grid, image, image
 }
 
+// Elements returns the numbers of elements of the input (an image or grids) and of the output.
+func (w *Window) Elements() (in, out int) {
+	in, out, _ = w.elements()
+	return in, out
+}
+
 // Launch returns the grid and the parameters: invocations, offsets, divisor, outer size, then for each dimension the
 // sizes of image, grid and kernel, stride, padding and dilation.
 func (w *Window) Launch(t Target) (groups [3]int, params []uint32, err error) {
