@@ -281,3 +281,13 @@ var _ = register(&OpInfo{Name: "gelu", Kind: KindComposite, Inputs: []string{"x"
 		}
 		return []*Tensor{in[0].GELU()}
 	}})
+
+var _ = DefineElementwise(Elementwise{Name: "softsign", Doc: "x/(1+|x|)", Inputs: []string{"x"}, DType: PromoteFloat,
+	Body: body1(func(b *ir.Builder, x ir.Value) ir.Value { return b.Div(x, b.Add(b.ConstLike(x, 1), b.Abs(x))) }),
+	Ref:  ref1(func(x float64) float64 { return x / (1 + math.Abs(x)) }),
+	Grad: func(dy *Tensor, in ...*Tensor) []*Tensor {
+		return []*Tensor{dy.Div(in[0].Abs().AddScalar(1).Square())}
+	}})
+
+// Softsign returns t/(1+|t|).
+func (t *Tensor) Softsign() *Tensor { return apply("softsign", t) }
