@@ -11,7 +11,7 @@ import (
 
 var (
 	modelLine = regexp.MustCompile(`^\s*\(\d+\): (\w+)\((.*)\)$`)
-	modelArg  = regexp.MustCompile(`(\w+)=('[^']*'|[^,]+)`)
+	modelArg  = regexp.MustCompile(`(?:(\w+)=)?('[^']*'|\([^)]*\)|[^,\s]+)`)
 )
 
 // parseModel builds the model that PyTorch prints as text: a Sequential of modules that package nn has.
@@ -27,7 +27,10 @@ func parseModel(text string) (*nn.Sequential, error) {
 			return nil, &NotSupportedError{"module " + strings.TrimSpace(line)}
 		}
 		args := map[string]string{}
-		for _, a := range modelArg.FindAllStringSubmatch(m[2], -1) {
+		for i, a := range modelArg.FindAllStringSubmatch(m[2], -1) {
+			if a[1] == "" {
+				a[1] = strconv.Itoa(i)
+			}
 			args[a[1]] = strings.Trim(a[2], "' ")
 		}
 		mod, err := parseModule(m[1], args)
@@ -68,6 +71,9 @@ func parseModule(name string, args map[string]string) (nn.Module, error) {
 			return nn.NewLinear(in, out, nn.NoBias()), nil
 		}
 		return nn.NewLinear(in, out), nil
+	}
+	if m, err := parseWindowModule(name, args); m != nil || err != nil {
+		return m, err
 	}
 	return nil, &NotSupportedError{fmt.Sprintf("module %s with %v", name, args)}
 }
