@@ -115,6 +115,7 @@ func (m *MultiTensor) Build(t Target) (*ir.Kernel, error) {
 		return nil, err
 	}
 	e := multiEmitter{MultiTensor: m, s: m.shape(t)}
+	e.visit = e.elements
 	k, err := e.build()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.what(), err)
@@ -131,6 +132,9 @@ type multiEmitter struct {
 	scalars []ir.Value
 	flag    *ir.Mem
 	raised  ir.Value // variable: this invocation has seen a reason to raise the flag
+
+	// visit handles lanes elements of tensor i from index at on; elements, unless a MultiNorm has another.
+	visit func(i int, at ir.Value, lanes int)
 }
 
 func (e *multiEmitter) build() (*ir.Kernel, error) {
@@ -204,11 +208,11 @@ func (e *multiEmitter) tensor(i int, group ir.Value) {
 	b.Range(b.U32(uint32(s.vectors)), func(v ir.Value) {
 		at := b.Add(first, b.Mul(v, b.U32(uint32(s.local))))
 		if n >= s.width {
-			b.If(b.Lt(at, full), func() { e.elements(i, b.Mul(at, b.U32(uint32(s.width))), s.width) }, nil)
+			b.If(b.Lt(at, full), func() { e.visit(i, b.Mul(at, b.U32(uint32(s.width))), s.width) }, nil)
 		}
 		if n%s.width != 0 {
 			b.If(b.Eq(at, full), func() {
-				b.For(b.U32(uint32(n/s.width*s.width)), b.U32(uint32(n)), b.U32(1), func(j ir.Value) { e.elements(i, j, 1) })
+				b.For(b.U32(uint32(n/s.width*s.width)), b.U32(uint32(n)), b.U32(1), func(j ir.Value) { e.visit(i, j, 1) })
 			}, nil)
 		}
 	})

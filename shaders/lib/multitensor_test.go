@@ -50,6 +50,55 @@ func multiCases() []kcase {
 			out = append(out, c)
 		}
 	}
+	return append(out, multiNormCases()...)
+}
+
+// multiNormCases have two kernels that fill parts of one array of partial results, and its reduction.
+func multiNormCases() []kcase {
+	var out []kcase
+	for _, order := range []lib.NormOrder{lib.NormSquares, lib.NormAbs, lib.NormMax, lib.NormPower} {
+		for _, sizes := range [][]int{{1, 1}, {37, 64, 3, 0}, {70000, 10, 784, 12}} {
+			kind := map[bool]ir.Kind{false: ir.F32, true: ir.F16}[order == lib.NormAbs]
+			var bufs []array
+			want := 0.0
+			for i, n := range sizes {
+				x := noise(kind, n, uint64(i))
+				bufs = append(bufs, array{kind: kind, data: x})
+				for _, v := range x {
+					v = math.Abs(v)
+					switch order {
+					case lib.NormSquares:
+						want += v * v
+					case lib.NormAbs:
+						want += v
+					case lib.NormMax:
+						want = max(want, v)
+					default:
+						want += math.Pow(v, 3)
+					}
+				}
+			}
+			const room = 8192
+			bufs = append(bufs, array{kind: ir.F32, data: make([]float64, room)}, array{kind: ir.F32, data: []float64{0}, want: []float64{want}, rel: 1e-5})
+			partials, result := len(sizes), len(sizes)+1
+			out = append(out, kcase{name: fmt.Sprintf("multinorm %s %v", order, sizes), bufs: bufs, steps: func(t lib.Target) []step {
+				norm := lib.MultiNorm{Kind: kind, Order: order, Power: 3, Length: room}
+				a, b := norm, norm
+				a.Sizes, b.Sizes = sizes[:2], sizes[2:]
+				b.First = a.Partials(t)
+				op := lib.ReduceSum
+				if order == lib.NormMax {
+					op = lib.ReduceMax
+				}
+				steps := []step{{&a, []int{0, 1, partials}}}
+				if len(b.Sizes) > 0 {
+					steps = append(steps, step{&b, []int{2, 3, partials}})
+				}
+				total := &lib.Reduce{Op: op, Outer: 1, N: b.First + b.Partials(t), Inner: 1, In: []lib.Operand{{Kind: ir.F32}}, Out: lib.Operand{Kind: ir.F32}}
+				return append(steps, step{total, []int{partials, result}})
+			}})
+		}
+	}
 	return out
 }
 

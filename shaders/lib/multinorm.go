@@ -1,0 +1,166 @@
+package lib
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/anygpu/anygpu/shaders/ir"
+)
+
+// MultiNorm starts the norm of many tensors, taken as one vector: a gradient norm. Each workgroup reduces a piece of one
+// tensor to a partial result; a [Reduce] over the partial results with the same operation, and a root where the norm has one,
+// completes it. Buffers: the tensors of Sizes[i] contiguous elements of Kind, then the F32 array of partial results, of which
+// the kernel writes [MultiNorm.Partials] elements from First on. Callers split a list of tensors as for [MultiTensor]
+// (MultiTensorMax with one array and one shared value).
+type MultiNorm struct {
+	Name   string
+	Ops    []string
+	Sizes  []int
+	Kind   ir.Kind
+	Order  NormOrder
+	Power  float32 // NormPower
+	First  int
+	Length int // of the array of partial results
+}
+
+// NormOrder is what the elements of a norm are mapped to and how they are joined.
+type NormOrder int
+
+// The norms.
+const (
+	NormSquares NormOrder = iota // sum of x*x
+	NormAbs                      // sum of |x|
+	NormMax                      // largest |x|, NaN if there is one
+	NormPower                    // sum of |x|^Power
+)
+
+// multiNormVectors is how many vectors each invocation reduces by itself: enough that the tree costs little.
+const multiNormVectors = 16
+
+// String returns the order's name.
+func (o NormOrder) String() string {
+	return [...]string{"squares", "abs", "max", "power"}[o]
+}
+
+func (m *MultiNorm) shape(t Target) multiShape {
+	c := t.config()
+	s := multiShape{width: c.width, local: c.local, vectors: multiNormVectors}
+	if m.Kind.Size() == 8 {
+		s.width = min(s.width, 8)
+	}
+	return s
+}
+
+// Partials returns how many partial results the kernel writes on a target.
+func (m *MultiNorm) Partials(t Target) int {
+	s, total := m.shape(t), 0
+	for _, n := range m.Sizes {
+		total += ceilDiv(n, s.chunk())
+	}
+	return total
+}
+
+// Key identifies the kernel.
+func (m *MultiNorm) Key() string {
+	var sb strings.Builder
+	fmt.Fprintf(&sb, "multinorm|%s|%s|%v", m.Order, m.Kind, m.Sizes)
+	return sb.String()
+}
+
+// Launch returns the grid and the parameters: the first partial result's place, their end, and the power.
+func (m *MultiNorm) Launch(t Target) (groups [3]int, params []uint32, err error) {
+	if err := m.check(t); err != nil {
+		return groups, nil, err
+	}
+	n := m.Partials(t)
+	groups, err = t.fold(m.what(), uint64(n))
+	params = []uint32{uint32(m.First), uint32(m.First + n)}
+	if m.Order == NormPower {
+		params = append(params, math.Float32bits(m.Power))
+	}
+	return groups, params, err
+}
+
+// Cost returns the bytes that the kernel reads.
+func (m *MultiNorm) Cost() float64 {
+	total := 0.0
+	for _, n := range m.Sizes {
+		total += float64(n) * float64(m.Kind.Size())
+	}
+	return total
+}
+
+func (m *MultiNorm) what() string { return "norm of many tensors " + kernelName(m.Name, "multinorm") }
+
+func (m *MultiNorm) check(t Target) error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("%s: %w", m.what(), fmt.Errorf(format, args...))
+	}
+	if !m.Kind.IsFloat() {
+		return fail("elements of kind %s; it must be a float kind", m.Kind)
+	}
+	if m.Order < NormSquares || m.Order > NormPower {
+		return fail("unknown order %d", int(m.Order))
+	}
+	for i, n := range m.Sizes {
+		if n < 0 || n > maxReduceElements {
+			return fail("tensor %d has %d elements; at most %d are possible", i, n, maxReduceElements)
+		}
+	}
+	if n := m.Partials(t); m.First < 0 || m.First+n > m.Length {
+		return fail("%d partial results from %d on, in an array of %d", n, m.First, m.Length)
+	}
+	if most := t.Caps.MaxBuffers; most > 0 && len(m.Sizes)+1 > most {
+		return fail("%d tensors need %d buffers; the device binds %d to one kernel", len(m.Sizes), len(m.Sizes)+1, most)
+	}
+	return nil
+}
+
+// Build makes the kernel: a range of workgroups for each tensor, as in [MultiTensor].
+func (m *MultiNorm) Build(t Target) (*ir.Kernel, error) {
+	if err := m.check(t); err != nil {
+		return nil, err
+	}
+	s := m.shape(t)
+	b := ir.NewBuilder(kernelName(m.Name, "multinorm"), s.local, 1, 1)
+	b.SetOps(m.Ops...)
+	e := multiEmitter{MultiTensor: &MultiTensor{Sizes: m.Sizes}, s: s, b: b}
+	var in []*ir.Mem
+	for i := range m.Sizes {
+		in = append(in, b.Buffer(fmt.Sprintf("t%d", i), m.Kind, ir.Read))
+	}
+	out := b.Buffer("out", ir.F32, ir.Write)
+	first, end := b.Param("first", ir.U32), b.Param("end", ir.U32)
+	var power ir.Value
+	if m.Order == NormPower {
+		power = b.Param("power", ir.F32)
+	}
+	r := reducer{b: b, op: ReduceSum, kind: ir.F32}
+	if m.Order == NormMax {
+		r.op = ReduceMax
+	}
+	sum := b.Var(b.F32(0)) // neutral for the largest |x| as well
+	operand := Operand{Kind: m.Kind}
+	e.visit = func(i int, at ir.Value, lanes int) {
+		v := b.Abs(b.Convert(load(b, in[i], operand, at, lanes, accessVector, nil), ir.F32))
+		switch m.Order {
+		case NormSquares:
+			v = b.Mul(v, v)
+		case NormPower:
+			v = b.Pow(v, b.Splat(power, lanes))
+		}
+		b.Set(sum, r.combine(partial{value: b.Get(sum)}, r.lanes(partial{value: v})).value)
+	}
+	e.tensors(e.ranges(), b.LinearGroup())
+	tr := newTree(r, s.local)
+	lid := b.LocalID(0)
+	tr.reduce(partial{value: b.Get(sum)}, lid, lid, s.local, 1)
+	at := b.Add(first, b.LinearGroup())
+	b.If(b.And(b.Eq(lid, b.U32(0)), b.Lt(at, end)), func() { b.Store(out, at, tr.at(lid).value) }, nil)
+	k, err := b.Build()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.what(), err)
+	}
+	return k, nil
+}
