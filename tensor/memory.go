@@ -9,11 +9,16 @@ import (
 
 // memory is a piece of device memory.
 type memory struct {
+	e      *engine
 	block  *backend.Block
 	region backend.Region
 }
 
-func (m *memory) free() { m.block.Free() }
+// free gives the memory back; e.mu is held.
+func (m *memory) free() {
+	m.block.Free()
+	m.e.inUse -= m.region.Size
+}
 
 // allocate returns memory; e.mu is held.
 func (e *engine) allocate(size int64) (*memory, error) {
@@ -21,7 +26,30 @@ func (e *engine) allocate(size int64) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &memory{b, b.Region()}, nil
+	m := &memory{e, b, b.Region()}
+	e.inUse += m.region.Size
+	e.press()
+	return m, nil
+}
+
+// collectAbove is how many bytes in use make the engine ask the collector for dead tensors before memory runs out.
+var collectAbove int64 = 256 << 20
+
+// press starts the collector when the memory in use has doubled since its last run: it sees only the small Go objects that
+// stand for device memory, and would come too late by itself. Programs with scopes double only while they warm up.
+func (e *engine) press() {
+	if e.inUse <= collectAbove || e.inUse <= 2*e.inUseAfter || e.collecting.Swap(true) {
+		return
+	}
+	go func() {
+		runtime.GC()
+		time.Sleep(cleanupDelay)
+		e.mu.Lock()
+		e.drain()
+		e.inUseAfter = e.inUse
+		e.mu.Unlock()
+		e.collecting.Store(false)
+	}()
 }
 
 // openMemory makes the engine's allocator and queue.
@@ -61,11 +89,14 @@ func (e *engine) drain() {
 	}
 }
 
+// cleanupDelay is how long after a collection the engine waits for the cleanups, which run in a goroutine of their own.
+const cleanupDelay = 2 * time.Millisecond
+
 // reclaim asks the collector for tensors that nobody can reach, when memory has run out; e.mu is held.
 func (e *engine) reclaim() {
 	for range 2 { // the second round finds what only the first round's tensors held
 		runtime.GC()
-		time.Sleep(2 * time.Millisecond) // cleanups run in a goroutine of their own
+		time.Sleep(cleanupDelay)
 	}
 	e.drain()
 }

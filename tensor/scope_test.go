@@ -135,6 +135,26 @@ func TestCollectorFreesWhatIsDropped(t *testing.T) {
 	}
 }
 
+// A loop without scopes does not need the collector's own pace, which knows nothing of device memory.
+func TestMemoryPressureStartsTheCollector(t *testing.T) {
+	defer func(old int64) { collectAbove = old }(collectAbove)
+	collectAbove = 64 << 10
+	dev := gpuLike(t)
+	x := Ones(dev, Float32, 1024)
+	ResetPeakMemory(dev)
+	const steps = 1500
+	for range steps {
+		x = x.AddScalar(1)
+		Flush(dev)
+	}
+	if v, err := x.Mean().Item(); err != nil || v != steps+1 {
+		t.Fatalf("%v, %v", v, err)
+	}
+	if peak := MemoryStats(dev).AllocatedBytes.Peak; peak > steps*4096/2 {
+		t.Errorf("%d bytes were in use at the peak of %d steps of 4096 bytes", peak, steps)
+	}
+}
+
 func TestDeadWorkIsSkipped(t *testing.T) {
 	dev := gpuLike(t)
 	s := NewScope(dev)
