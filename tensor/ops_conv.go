@@ -142,7 +142,7 @@ func (g *convGeometry) fill(rank int, stride, padding, dilation []int, groups in
 	return err
 }
 
-// operands checks what all convolutions need of x and the weight.
+// convOperands checks what all convolutions need of x and the weight.
 func (c *call) convOperands(rank int) error {
 	x, w := c.in[0], c.in[1]
 	if !x.dtype.IsFloat() {
@@ -204,7 +204,7 @@ func conv(rank int, x, w, b *Tensor, opts ConvOptions) *Tensor {
 		if err := g.findGrid(opts); err != nil {
 			return c.fail("", err)
 		}
-		return c.biased(g.forward(c, x, w))
+		return c.biased(g.inParts(c, x, w))
 	})
 }
 
@@ -279,7 +279,7 @@ func convTranspose(rank int, x, w, b *Tensor, opts ConvTransposeOptions) *Tensor
 				return c.shapeFail("given input size per channel: %v, calculated output size per channel: %v. Output size is too small; reduce padding %v", g.grid, g.image[:i+1], g.padding)
 			}
 		}
-		return c.biased(g.backward(c, x, w))
+		return c.biased(g.backwardInParts(c, x, w))
 	})
 }
 

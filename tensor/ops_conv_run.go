@@ -19,8 +19,12 @@ type convGeometry struct {
 	stride, padding, dilation []int
 }
 
-// convScratch bounds the memory of columns: larger batches go in pieces.
-const convScratch = 64 << 20
+// Bounds of the memory for columns, in bytes; tests make them small. Batches that need more than convScratch go in pieces,
+// and images that alone need more than convImage (or than the device binds to a kernel) channel by channel.
+var (
+	convScratch = 64 << 20
+	convImage   = 256 << 20
+)
 
 func (g *convGeometry) rank() int { return len(g.image) }
 
@@ -43,7 +47,85 @@ func (g *convGeometry) plain() bool {
 	return true
 }
 
-// again starts a gradient's operator.
+// channels returns how many channels of one image fit the bound on memory, all of them or whole groups.
+func (g *convGeometry) channels(c *call) int {
+	limit := int64(convImage)
+	if most := c.eng.target.Caps.MaxBufferBytes; most > 0 {
+		limit = min(limit, most)
+	}
+	unit := g.c / g.groups // whole groups, or with one group single channels
+	if g.groups == 1 {
+		unit = 1
+	}
+	bytes := int64(Numel(g.kernel)) * int64(Numel(g.grid)) * int64(accumulator(c.in[0].dtype).Size()) * int64(unit)
+	if g.plain() || bytes*int64(g.c/unit) <= limit {
+		return g.c
+	}
+	return unit * int(max(1, limit/bytes))
+}
+
+// part is the convolution of channels first to last-1 alone.
+func (g *convGeometry) part(first, last int) *convGeometry {
+	p := *g
+	p.c = last - first
+	if g.groups > 1 {
+		p.groups = g.groups * p.c / g.c
+		p.o = g.o / g.groups * p.groups
+	}
+	return &p
+}
+
+// inParts is forward for images of any size: the sum over the channels, or with groups their results side by side.
+func (g *convGeometry) inParts(c *call, x, w *Tensor) *Tensor {
+	step := g.channels(c)
+	if step >= g.c {
+		return g.forward(c, x, w)
+	}
+	var parts []*Tensor
+	var sum *Tensor
+	for first := 0; first < g.c; first += step {
+		last := min(first+step, g.c)
+		p := g.part(first, last)
+		xs := x.Slice(1, first, last, 1)
+		if g.groups > 1 {
+			o := g.o / g.groups * (first * g.groups / g.c)
+			parts = append(parts, g.again(g.name("conv"), xs, w.Slice(0, o, o+p.o, 1), p.forward))
+			continue
+		}
+		y := g.again(g.name("conv"), xs, w.Slice(1, first, last, 1), p.forward)
+		if sum == nil {
+			sum = y
+		} else {
+			sum = sum.Add(y)
+		}
+	}
+	if g.groups > 1 {
+		return Cat(1, parts...)
+	}
+	return sum
+}
+
+// backwardInParts is backward for images of any size: channels side by side.
+func (g *convGeometry) backwardInParts(c *call, z, w *Tensor) *Tensor {
+	step := g.channels(c)
+	if step >= g.c {
+		return g.backward(c, z, w)
+	}
+	var parts []*Tensor
+	for first := 0; first < g.c; first += step {
+		last := min(first+step, g.c)
+		p := g.part(first, last)
+		zs, ws := z, w.Slice(1, first, last, 1)
+		if g.groups > 1 {
+			o := g.o / g.groups * (first * g.groups / g.c)
+			zs, ws = z.Slice(1, o, o+p.o, 1), w.Slice(0, o, o+p.o, 1)
+		}
+		parts = append(parts, g.again(g.name("conv_transpose"), zs, ws, p.backward))
+	}
+	return Cat(1, parts...)
+}
+
+// again starts the operator of a gradient or of a part.
 func (g *convGeometry) again(name string, a, b *Tensor, run func(c *call, a, b *Tensor) *Tensor) *Tensor {
 	c := begin(LookupOp(name), a, b)
 	if c.err != nil {
