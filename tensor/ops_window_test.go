@@ -156,9 +156,6 @@ func project(outs []*Tensor) *Tensor {
 // TestWindowOpsGradients compares first and second derivatives with central differences, in float64 on the CPU.
 func TestWindowOpsGradients(t *testing.T) {
 	eachWindowSample(t, func(t *testing.T, op *OpInfo, s Sample) {
-		if s.Name == "equal elements" {
-			return // no derivative there
-		}
 		in := s.onDevice(CPU(), Float64)
 		var wrt []int
 		for i, a := range s.In {
@@ -235,6 +232,34 @@ func differences(t *testing.T, what string, s Sample, in []*Tensor, wrt []int, f
 				return
 			}
 		}
+	}
+}
+
+// TestMaxPoolSpecialValues checks what PyTorch does with equal elements, NaN and infinities: the first of equals gets the
+// gradient, NaN is largest, and a window of -inf has its first element's place.
+func TestMaxPoolSpecialValues(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	data := []float64{1, 1, 2, nan, -inf, -inf, 2, 2, 0, 5, -inf, -inf, nan, 3, 3, 3}
+	for _, dev := range []backend.Device{CPU(), newChecked("test")} {
+		x := FromFloat64s(data, 1, 1, 16).Cast(Float32).To(dev).SetRequiresGrad(true)
+		y, places := MaxPool1dIndices(x, MaxPoolOptions{Kernel: []int{2}})
+		got, err := y.Detach().CPU().Float64s()
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkClose(t, "values", got, []float64{1, nan, -inf, 2, 5, -inf, nan, 3}, 0, 0)
+		at, err := places.CPU().Int64s()
+		if err != nil || !slices.Equal(at, []int64{0, 3, 4, 6, 9, 10, 12, 14}) {
+			t.Errorf("places %v, %v", at, err)
+		}
+		if err := y.Sum().Backward(); err != nil {
+			t.Fatal(err)
+		}
+		g, err := x.Grad().CPU().Float64s()
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkClose(t, "gradient", g, []float64{1, 0, 0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 1, 0, 1, 0}, 0, 0)
 	}
 }
 

@@ -2,8 +2,8 @@
 //
 // # Overview
 //
-// Each kernel family is a spec type ([Elementwise], [Reduce], [Softmax], [MatMul], [Random], [MultiTensor]) that
-// implements [Generator]. A spec says what is computed and on what shapes; the generator picks tile sizes, vector
+// Each kernel family is a spec type ([Elementwise], [Reduce], [Softmax], [MatMul], [Window], [Resample], [Random],
+// [MultiTensor]) that implements [Generator]. A spec says what is computed and on what shapes; the generator picks tile sizes, vector
 // widths and workgroup sizes for the [Target] and builds the kernel.
 //
 // # Invariants
