@@ -3,9 +3,9 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 
 	"github.com/anygpu/anygpu/backend"
@@ -30,17 +30,17 @@ type GoldenCase struct {
 }
 
 // LoadGolden reads the cases of a directory (cases.json and one .npz a case).
-func LoadGolden(dir string) ([]*GoldenCase, error) {
-	b, err := os.ReadFile(filepath.Join(dir, "cases.json"))
+func LoadGolden(fsys fs.FS) ([]*GoldenCase, error) {
+	b, err := fs.ReadFile(fsys, "cases.json")
 	if err != nil {
 		return nil, err
 	}
 	var list struct{ Cases []*GoldenCase }
 	if err := json.Unmarshal(b, &list); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "cases.json"), err)
+		return nil, fmt.Errorf("cases.json: %w", err)
 	}
 	for _, c := range list.Cases {
-		if c.arrays, err = readNPZ(filepath.Join(dir, filepath.Base(c.File))); err != nil {
+		if c.arrays, err = readNPZ(fsys, path.Base(c.File)); err != nil {
 			return nil, err
 		}
 	}

@@ -2,13 +2,18 @@ package conformance_test
 
 import (
 	"errors"
+	"io/fs"
 	"testing"
 
 	"github.com/anygpu/anygpu/conformance"
 )
 
 func TestGoldenOps(t *testing.T) {
-	cases, err := conformance.LoadGolden(shared(t, "golden/ops"))
+	dir, err := fs.Sub(conformance.GoldenData(), "ops")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, err := conformance.LoadGolden(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,47 +2,32 @@ package conformance_test
 
 import (
 	"errors"
+	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
+	"path"
 	"testing"
 
 	"github.com/anygpu/anygpu/conformance"
 )
 
-// shared returns a folder of the material beside the repository. A user's clone does not have it; CI always does.
-func shared(t *testing.T, name string) string {
-	t.Helper()
-	dir := filepath.Join("..", "..", "shared", name)
-	if _, err := os.Stat(dir); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is missing in CI: %v", dir, err)
-		}
-		t.Skipf("%s is not there: it comes with the project's development material, not with a clone", dir)
-	}
-	return dir
-}
-
-// trainingBounds are FORMAT.md's, relative, for the loss at every step.
-var trainingBounds = map[string]float64{"cnn_adamw": 2e-3}
-
 // mustRun are the cases whose models are built: they may not be passed over as not supported.
 var mustRun = map[string]bool{"mlp_sgd": true, "mlp_adam": true}
 
 func TestGoldenTraining(t *testing.T) {
-	dirs, err := filepath.Glob(filepath.Join(shared(t, "golden/training"), "*"))
+	dirs, err := fs.Glob(conformance.GoldenData(), "training/*")
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("no training cases: %v", err)
 	}
 	for _, dir := range dirs {
-		c, err := conformance.LoadTraining(dir)
+		sub, err := fs.Sub(conformance.GoldenData(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		bound := trainingBounds[c.Name]
-		if bound == 0 {
-			bound = 1e-4
+		c, err := conformance.LoadTraining(sub, path.Base(dir))
+		if err != nil {
+			t.Fatal(err)
 		}
+		bound := conformance.TrainingBound(c.Name)
 		eachDevice(t, c.Name, func(t *testing.T, dev device) {
 			got, err := c.Run(dev)
 			var missing *conformance.NotSupportedError

@@ -1,9 +1,11 @@
-// Command anygpu shows the devices of a machine, trains a demonstration on them, and prints kernels.
+// Command anygpu shows the devices of a machine, trains a demonstration on them, holds them against
+// the operator table, and prints kernels.
 //
 // Usage:
 //
 //	anygpu devices [--json]
 //	anygpu demo [--device all|NAME,…] [--precision fp32,amp] …
+//	anygpu conformance [--device all|NAME,…] [--suite REGEXP] [--case REGEXP] [--mode check|grad|perf|support] …
 //	anygpu kernels [--op NAME] [--format ir|clc|spirv]
 //
 // The exit status is 0 after success, 1 after a failure and 2 after wrong usage.
@@ -60,12 +62,12 @@ func newRoot() *cobra.Command {
 			if err := cmd.Help(); err != nil {
 				return err
 			}
-			return usagef("a command is needed: devices, demo or kernels")
+			return usagef("a command is needed: devices, demo, conformance or kernels")
 		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newDevices(), newDemo(), newKernels())
+	root.AddCommand(newDevices(), newDemo(), newConformance(), newKernels())
 	return root
 }
 

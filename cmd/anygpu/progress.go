@@ -47,4 +47,7 @@ func (b *bar) increment() { b.b.Increment() }
 
 func (b *bar) loss(v float64) { b.lastLoss.Store(fmt.Sprintf("loss %.4f", v)) }
 
+// note replaces the text after the bar.
+func (b *bar) note(s string) { b.lastLoss.Store(s) }
+
 func (b *bar) abort() { b.b.Abort(false) }

@@ -1,0 +1,99 @@
+package conformance
+
+import (
+	"math"
+
+	"github.com/anygpu/anygpu/tensor"
+)
+
+// comparison holds results against a reference.
+type comparison struct {
+	what  string
+	dtype tensor.DType // of the results
+	bound bound
+	scale func(i int) scale // nil where the bound needs none
+}
+
+// check returns a *Mismatch for the worst element that is out of bounds, and the worst distance in ULP.
+func (c comparison) check(got, want []float64) (measured, error) {
+	m := measured{bound: c.bound.describe(c.dtype)}
+	bad, at, worst := 0, -1, 0.0
+	for i, w := range want {
+		ulp, ok := c.element(i, got[i], w)
+		if !math.IsInf(ulp, 0) && !math.IsNaN(ulp) {
+			m.add(measured{ulp: ulp, has: c.dtype.IsFloat()})
+		}
+		if ok {
+			continue
+		}
+		bad++
+		if at < 0 || ulp > worst {
+			at, worst = i, ulp
+		}
+	}
+	if at < 0 {
+		return m, nil
+	}
+	d := &Mismatch{What: c.what, DType: c.dtype.String(), Off: bad, Elements: len(want), Index: at, Got: number(got[at]), Want: number(want[at]), Bound: m.bound}
+	if !math.IsInf(worst, 0) && c.dtype.IsFloat() {
+		d.ULP = worst
+	}
+	return m, d
+}
+
+// element returns the distance of one result in ULP, and whether it is within bounds.
+func (c comparison) element(i int, got, want float64) (ulp float64, ok bool) {
+	if !c.dtype.IsFloat() {
+		if got == want {
+			return 0, true
+		}
+		return math.Abs(got - want), false
+	}
+	f := formats[c.dtype]
+	rounded := f.round(want)
+	if got == rounded || math.IsNaN(got) && math.IsNaN(want) {
+		if math.IsNaN(got) || math.IsInf(got, 0) {
+			return 0, true
+		}
+		return math.Min(math.Abs(got-want)/f.ulp(want), 0.5), true
+	}
+	if math.IsNaN(got) || math.IsNaN(want) || math.IsInf(want, 0) {
+		return math.Inf(1), false
+	}
+	var s scale
+	if c.scale != nil {
+		s = c.scale(i)
+	}
+	allowed := c.bound.allowed(c.dtype, want, s)
+	if math.IsInf(got, 0) {
+		// A result just below the largest finite number may overflow by its error.
+		return math.Inf(1), math.Signbit(got) == math.Signbit(want) && math.Abs(want)+allowed >= f.max
+	}
+	if math.Abs(want) < f.minNormal() && math.Abs(got) <= f.minNormal() {
+		return 0, true // devices may flush subnormal numbers to zero
+	}
+	d := math.Abs(got - want)
+	return d / f.ulp(want), d <= allowed
+}
+
+// wrapped is the value that an integer dtype has for v: it truncates and wraps; bool is whether v is not zero.
+func wrapped(d tensor.DType, v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return v
+	}
+	v = math.Trunc(v) + 0 // integers have no -0
+	switch d {
+	case tensor.Bool:
+		if v != 0 {
+			return 1
+		}
+		return 0
+	case tensor.Uint8:
+		return math.Mod(math.Mod(v, 256)+256, 256)
+	case tensor.Int32:
+		if math.Abs(v) < 1<<53 {
+			return float64(int32(int64(v)))
+		}
+	}
+	return v
+}
