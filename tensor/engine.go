@@ -35,7 +35,6 @@ type engine struct {
 
 	inUse      int64 // bytes of memory; guarded by mu
 	inUseAfter int64 // the same after the collector was last asked
-	collecting atomic.Bool
 
 	graveMu sync.Mutex
 	graves  []*storage // found dead by the collector, to be freed at the next occasion

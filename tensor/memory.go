@@ -35,21 +35,17 @@ func (e *engine) allocate(size int64) (*memory, error) {
 // collectAbove is how many bytes in use make the engine ask the collector for dead tensors before memory runs out.
 var collectAbove int64 = 256 << 20
 
-// press starts the collector when the memory in use has doubled since its last run: it sees only the small Go objects that
+// press runs the collector when the memory in use has doubled since its last run: it sees only the small Go objects that
 // stand for device memory, and would come too late by itself. Programs with scopes double only while they warm up.
+// e.mu is held.
 func (e *engine) press() {
-	if e.inUse <= collectAbove || e.inUse <= 2*e.inUseAfter || e.collecting.Swap(true) {
+	if e.inUse <= collectAbove || e.inUse <= 2*e.inUseAfter {
 		return
 	}
-	go func() {
-		runtime.GC()
-		time.Sleep(cleanupDelay)
-		e.mu.Lock()
-		e.drain()
-		e.inUseAfter = e.inUse
-		e.mu.Unlock()
-		e.collecting.Store(false)
-	}()
+	runtime.GC()
+	time.Sleep(cleanupDelay)
+	e.drain()
+	e.inUseAfter = e.inUse
 }
 
 // openMemory makes the engine's allocator and queue.
@@ -86,6 +82,9 @@ func (e *engine) drain() {
 	e.graveMu.Unlock()
 	for _, st := range graves {
 		st.drop()
+	}
+	if len(graves) > 0 {
+		e.inUseAfter = min(e.inUseAfter, e.inUse) // cleanups may come later than press waits
 	}
 }
 

@@ -142,7 +142,7 @@ func TestMemoryPressureStartsTheCollector(t *testing.T) {
 	dev := gpuLike(t)
 	x := Ones(dev, Float32, 1024)
 	ResetPeakMemory(dev)
-	const steps = 1500
+	const steps = 500
 	for range steps {
 		x = x.AddScalar(1)
 		Flush(dev)
