@@ -62,7 +62,7 @@ func (s *MatMul) Key() string {
 	for c := range matMulTiles {
 		key += fmt.Sprintf(" %d", s.pick(deviceClass(c)))
 	}
-	return fmt.Sprintf("%s|depth %d|epilogue %q|ops %q", key, s.depthClass(), s.EpilogueKey, s.Ops)
+	return fmt.Sprintf("%s|precise %t|depth %d|epilogue %q|ops %q", key, s.precise(), s.depthClass(), s.EpilogueKey, s.Ops)
 }
 
 // Build makes the kernel. Parameters: M, N, K, batch, offsets and batch strides of A and B, tiles along M, tiles along N.

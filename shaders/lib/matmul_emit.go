@@ -24,6 +24,7 @@ type matMulEmitter struct {
 	laneN    ir.Value
 	local    ir.Value
 	sums     []ir.Value // variables: rows by groups of columns
+	lost     []ir.Value // what rounding took from each sum, in precise kernels
 	rowOf    func(i int) ir.Value
 	columnOf func(j int) ir.Value
 }
@@ -121,6 +122,9 @@ func (e *matMulEmitter) blocked() {
 func (e *matMulEmitter) newSums(n int, t ir.Type) {
 	for range n {
 		e.sums = append(e.sums, e.b.Var(e.b.Const(t, 0)))
+		if e.t.precise {
+			e.lost = append(e.lost, e.b.Var(e.b.Const(t, 0)))
+		}
 	}
 }
 
@@ -132,15 +136,42 @@ func (e *matMulEmitter) mulAdd(acc, x, y ir.Value) ir.Value {
 	return e.b.Add(acc, e.b.Mul(x, y))
 }
 
-// update runs f on the values of the sums and assigns the results: each is read and written once a step.
-func (e *matMulEmitter) update(f func(sums []ir.Value)) {
-	vals := make([]ir.Value, len(e.sums))
-	for i, v := range e.sums {
-		vals[i] = e.b.Get(v)
+// partialSums are the sums' values within a step.
+type partialSums struct {
+	e          *matMulEmitter
+	sums, lost []ir.Value
+}
+
+// add adds x*y to sum i, with Kahan's compensation if the kernel is precise.
+func (p *partialSums) add(i int, x, y ir.Value) {
+	if !p.e.t.precise {
+		p.sums[i] = p.e.mulAdd(p.sums[i], x, y)
+		return
 	}
-	f(vals)
+	b := p.e.b
+	term := b.Fma(x, y, b.Neg(p.lost[i]))
+	sum := b.Add(p.sums[i], term)
+	rest := b.Sub(b.Sub(sum, p.sums[i]), term)
+	// An infinite or NaN sum has no rest worth keeping: inf-inf would turn it into NaN.
+	p.lost[i] = b.Select(b.IsFinite(rest), rest, b.ConstLike(rest, 0))
+	p.sums[i] = sum
+}
+
+// update runs f on the values of the sums and assigns the results: each is read and written once a step.
+func (e *matMulEmitter) update(f func(p *partialSums)) {
+	p := &partialSums{e: e}
+	for _, v := range e.sums {
+		p.sums = append(p.sums, e.b.Get(v))
+	}
+	for _, v := range e.lost {
+		p.lost = append(p.lost, e.b.Get(v))
+	}
+	f(p)
 	for i, v := range e.sums {
-		e.b.Set(v, vals[i])
+		e.b.Set(v, p.sums[i])
+	}
+	for i, v := range e.lost {
+		e.b.Set(v, p.lost[i])
 	}
 }
 
@@ -156,12 +187,12 @@ func (e *matMulEmitter) registers() {
 	e.newSums(t.m*e.groups(), ir.Vec(e.acc, t.width))
 	step := func(k ir.Value, depth int) {
 		fa, fb := rowsA.load(k, depth), rowsB.load(k, depth)
-		e.update(func(sums []ir.Value) {
+		e.update(func(p *partialSums) {
 			for d := range depth {
 				for i := range t.m {
 					x := b.Splat(fa.at(i, d), t.width)
 					for j := range e.groups() {
-						sums[i*e.groups()+j] = e.mulAdd(sums[i*e.groups()+j], x, fb.along(j*t.width, d, t.width))
+						p.add(i*e.groups()+j, x, fb.along(j*t.width, d, t.width))
 					}
 				}
 			}
@@ -191,10 +222,10 @@ func (e *matMulEmitter) dot() {
 	e.newSums(t.m*t.n, ir.Vec(e.acc, t.width))
 	b.For(b.U32(0), e.k, b.U32(uint32(t.width)), func(k ir.Value) {
 		fa, fb := rowsA.load(k, t.width), rowsB.load(k, t.width)
-		e.update(func(sums []ir.Value) {
+		e.update(func(p *partialSums) {
 			for i := range t.m {
 				for j := range t.n {
-					sums[i*t.n+j] = e.mulAdd(sums[i*t.n+j], fa.deep(i), fb.deep(j))
+					p.add(i*t.n+j, fa.deep(i), fb.deep(j))
 				}
 			}
 		})

@@ -112,7 +112,7 @@ func (e *matMulEmitter) multiply(d ir.Value, tileA, tileB *ir.Mem) {
 	b, t := e.b, e.t
 	w := b.U32(uint32(t.width))
 	laneA, laneB := b.Mul(e.laneM, w), b.Mul(e.laneN, w)
-	e.update(func(sums []ir.Value) {
+	e.update(func(p *partialSums) {
 		for s := range sharedStep {
 			row := advance(b, d, s, nil)
 			atA := b.Add(b.Mul(row, b.U32(uint32(t.pitchM()))), laneA)
@@ -126,8 +126,7 @@ func (e *matMulEmitter) multiply(d ir.Value, tileA, tileB *ir.Mem) {
 				for r := range t.width {
 					xr := b.Splat(b.Extract(x, r), t.width)
 					for j := range y {
-						at := (i+r)*e.groups() + j
-						sums[at] = e.mulAdd(sums[at], xr, y[j])
+						p.add((i+r)*e.groups()+j, xr, y[j])
 					}
 				}
 			}

@@ -19,6 +19,8 @@ type matMulTile struct {
 	scalarA bool
 	// dot: the lanes of a vector are neighbours along K, added up at the end. Only where both operands lie along K.
 	dot bool
+	// precise: every product is added with Kahan's compensation. Set by tile, not by the table.
+	precise bool
 	// speed is the measured throughput on large matrices, relative to the best of the class.
 	speed float64
 }
@@ -69,6 +71,17 @@ func (t Target) MatMulTiles() int { return len(matMulTiles[t.class()]) }
 // matMulParallel is how many workgroups keep a class of device busy; it need not be exact.
 var matMulParallel = [...]float64{blockCPU: 8, vulkanCPU: 8, openclCPU: 8, gpu: 128}
 
+// preciseProducts is the number of products up to which a matrix product compensates the rounding of its sums: launching
+// the kernel takes longer than the additions, and small products are where a caller compares with exact results.
+const preciseProducts = 1 << 19
+
+// maxPreciseTile bounds the outputs of an invocation that compensates, which needs two registers for each.
+const maxPreciseTile = 64
+
+func (s *MatMul) precise() bool {
+	return s.AccKind() == ir.F32 && satMul(satMul(satMul(s.M, s.N), s.K), s.Batch) <= preciseProducts
+}
+
 // pick returns the index of the tile with the least estimated time: waves of workgroups times their work, padding included.
 func (s *MatMul) pick(c deviceClass) int {
 	if s.Tile > 0 {
@@ -76,7 +89,7 @@ func (s *MatMul) pick(c deviceClass) int {
 	}
 	best, least := 0, math.Inf(1)
 	for i, t := range matMulTiles[c] {
-		if t.dot && !s.dotFits(t.width) {
+		if t.dot && !s.dotFits(t.width) || s.precise() && t.m*t.n > maxPreciseTile {
 			continue
 		}
 		groups := float64(ceilDiv(s.M, t.groupM())) * float64(ceilDiv(s.N, t.groupN())) * float64(s.Batch)
@@ -110,12 +123,13 @@ func (s *MatMul) tile(t Target) (matMulTile, error) {
 		if t.Caps.MaxLanes > 0 {
 			tile.width = min(tile.width, t.Caps.MaxLanes)
 		}
+		tile.precise = s.precise()
 		if s.fits(tile, t.Caps) {
 			return s.deepen(tile, t.Caps)
 		}
 	}
 	// Every device takes a few invocations without workgroup memory.
-	tile := matMulTile{m: 4, n: 4, lanesM: 1, lanesN: 1, width: 1, unroll: 1}
+	tile := matMulTile{m: 4, n: 4, lanesM: 1, lanesN: 1, width: 1, unroll: 1, precise: s.precise()}
 	if t.Caps.MaxLanes >= 4 {
 		tile.width = 4
 	}
@@ -184,6 +198,9 @@ func (t matMulTile) name() string {
 		s += "_dot"
 	case t.depth > 0:
 		s += fmt.Sprintf("_shared%d", t.depth)
+	}
+	if t.precise {
+		s += "_precise"
 	}
 	return s
 }

@@ -162,7 +162,7 @@ func (r reducer) set(v partialVar, p partial) {
 func (r reducer) fold(v partialVar, p partial) { r.set(v, r.combine(r.get(v), p)) }
 
 // sumBlock is how many elements a lane adds plainly before the sum goes to a compensated total.
-const sumBlock = 128
+const sumBlock = 16
 
 // loop reduces f(i) for i = lo, lo+step, … below hi. Float sums are made of blocks of sumBlock elements, which are
 // added with Kahan's compensation, so that the error does not grow with the length.
