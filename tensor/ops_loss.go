@@ -219,7 +219,7 @@ func (c *call) checkClasses(loss *Tensor, classes int, ignore int64) {
 		if v == none {
 			return nil
 		}
-		e := &Error{Op: "cross_entropy", Operands: describeOperands(c.op.Inputs, c.in),
+		e := &Error{Op: c.op.Name, Operands: describeOperands(c.op.Inputs, c.in),
 			Err: fmt.Errorf("target %d is out of bounds: the logits have %d classes, so targets are 0 to %d, or %d to be ignored", v, classes, classes-1, ignore)}
 		e.File, e.Line = where.resolve()
 		return trap(e)
