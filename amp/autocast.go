@@ -73,8 +73,10 @@ type session struct {
 }
 
 type castKey struct {
-	weight *tensor.Tensor
-	dtype  tensor.DType
+	weight  *tensor.Tensor
+	version [2]uint64 // an update in place makes the cast stale
+	dtype   tensor.DType
+	grad    bool // the cast carries a gradient: one that was made under NoGrad would cut the graph of later uses
 }
 
 var (
@@ -132,8 +134,9 @@ func (p *policy) cast(op *tensor.OpInfo, in []*tensor.Tensor) ([]*tensor.Tensor,
 		}
 		return p.all(in, widest), nil
 	case tensor.Banned:
-		return nil, fmt.Errorf("%s is unsafe to autocast: a float16 input between 0 and 1 loses what the logarithm needs; "+
-			"many models use a sigmoid right before it; combine the two in the _with_logits form, which is safe to autocast", op.Name)
+		return nil, fmt.Errorf("%s is unsafe to autocast: a %s probability loses what its logarithm needs. Many models use a sigmoid layer right "+
+			"before the binary cross entropy layer. In this case, combine the two using tensor.BCEWithLogits (bce_with_logits), which is "+
+			"safe to autocast. Otherwise run it inside Autocast with Enabled(false), on operands cast to float32", op.Name, p.dtype)
 	}
 	return in, nil
 }
@@ -161,16 +164,20 @@ func (p *policy) all(in []*tensor.Tensor, d tensor.DType) []*tensor.Tensor {
 	return out
 }
 
-// one casts a tensor. The cast of a trainable leaf is cached until the outermost Autocast call returns, but only if it
-// carries a gradient: one that was made under NoGrad would cut the graph of later uses.
+// one casts a tensor. The cast of a trainable leaf is cached until the outermost Autocast call on the scope returns.
 func (p *policy) one(t *tensor.Tensor, d tensor.DType) *tensor.Tensor {
 	if !castable(t) || t.DType() == d {
 		return t
 	}
 	cacheable := !p.noCache && t.DType() == tensor.Float32 && d != tensor.Float32 && t.IsLeaf() && t.RequiresGrad()
-	key := castKey{t, d}
+	key := castKey{t, t.Version(), d, true}
 	if cacheable {
-		if c := p.session.casts[key]; c != nil && c.Err() == nil {
+		// A cast with a gradient serves everywhere, one without only under NoGrad.
+		c := p.session.casts[key]
+		if key.grad = p.scope.GradEnabled(); c == nil && !key.grad {
+			c = p.session.casts[key]
+		}
+		if c != nil && c.Err() == nil {
 			return c
 		}
 	}
@@ -178,7 +185,7 @@ func (p *policy) one(t *tensor.Tensor, d tensor.DType) *tensor.Tensor {
 		t = p.scope.To(t) // the cast of a parameter lives as long as the step
 	}
 	c := t.Cast(d)
-	if cacheable && c.RequiresGrad() {
+	if cacheable {
 		p.session.casts[key] = c
 	}
 	return c

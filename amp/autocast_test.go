@@ -175,3 +175,99 @@ func TestAccumulation16(t *testing.T) {
 		}
 	})
 }
+
+// TestBackwardInsideAutocast: gradients run in the dtypes of the forward operators, also where Backward or Grad is called inside
+// Autocast and the forward pass was not, and whichever scopes the operands are in.
+func TestBackwardInsideAutocast(t *testing.T) {
+	const fine = 1 + 1.0/4096 // 1 in float16 and bfloat16
+	for name, backward := range map[string]func(loss, w *tensor.Tensor) (*tensor.Tensor, error){
+		"Backward": func(loss, w *tensor.Tensor) (*tensor.Tensor, error) { err := loss.Backward(); return w.Grad(), err },
+		"Grad": func(loss, w *tensor.Tensor) (*tensor.Tensor, error) {
+			g, err := tensor.Grad([]*tensor.Tensor{loss}, []*tensor.Tensor{w})
+			if err != nil {
+				return nil, err
+			}
+			return g[0], nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			outer := tensor.NewScope(tensor.CPU())
+			inner := outer.NewScope()
+			w := tensor.FromFloat32s([]float32{1}, 1, 1).SetRequiresGrad(true)
+			a := outer.To(tensor.FromFloat32s([]float32{fine}, 1, 1))
+			b := inner.To(tensor.FromFloat32s([]float32{fine}, 1, 1))
+			var g *tensor.Tensor
+			amp.Autocast(outer, func() {
+				var loss *tensor.Tensor
+				amp.Autocast(outer, func() { loss = w.MatMul(a.MatMul(a)).MatMul(b).Sum() }, amp.Enabled(false))
+				var err error
+				if g, err = backward(loss, w); err != nil {
+					t.Fatal(err)
+				}
+			})
+			got, err := g.Float32s()
+			if err != nil {
+				t.Fatal(err)
+			}
+			square := float32(float64(fine) * fine)
+			if want := square * fine; got[0] != want {
+				t.Errorf("gradient %v, want %v: it was computed in a lower precision", got[0], want)
+			}
+			if err := outer.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestWeightCacheFollowsUpdates: a weight that is updated in place within the region is cast again.
+func TestWeightCacheFollowsUpdates(t *testing.T) {
+	s := tensor.NewScope(tensor.CPU())
+	w := tensor.FromFloat32s([]float32{2}, 1, 1).SetRequiresGrad(true)
+	x := s.To(tensor.FromFloat32s([]float32{1}, 1, 1))
+	amp.Autocast(s, func() {
+		for i, want := range []float64{2, 3} {
+			if got, err := x.MatMul(w).Item(); err != nil || got != want {
+				t.Errorf("use %d of the weight gives %v, %v, want %v", i, got, err, want)
+			}
+			if err := w.CopyFrom(tensor.FromFloat32s([]float32{3}, 1, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestWeightCacheCounts counts casts: one for each mode of gradients, however often a weight is used, and none for what the
+// leaf rule leaves out.
+func TestWeightCacheCounts(t *testing.T) {
+	s := tensor.NewScope(tensor.CPU())
+	w := matrix(s, 2).Detach().SetRequiresGrad(true)
+	frozen := matrix(s, 2)
+	view := w.T()
+	x := matrix(s, 2).Cast(tensor.Float16)
+	noGrad := func(f func()) { tensor.NoGrad(s, func() *tensor.Tensor { f(); return nil }) }
+	for name, c := range map[string]struct {
+		f    func()
+		want uint64 // operators
+	}{
+		"leaf":                {func() { x.MatMul(w); x.MatMul(w); x.MatMul(w) }, 3 + 1},
+		"under NoGrad":        {func() { noGrad(func() { x.MatMul(w); x.MatMul(w) }) }, 2 + 1},
+		"NoGrad after grad":   {func() { x.MatMul(w); noGrad(func() { x.MatMul(w) }) }, 2 + 1},
+		"grad after NoGrad":   {func() { noGrad(func() { x.MatMul(w) }); x.MatMul(w); x.MatMul(w) }, 3 + 2},
+		"requires no grad":    {func() { x.MatMul(frozen); x.MatMul(frozen) }, 2 + 2},
+		"view of a leaf":      {func() { x.MatMul(view); x.MatMul(view) }, 2 + 2},
+		"nested calls share":  {func() { x.MatMul(w); amp.Autocast(s, func() { x.MatMul(w) }, amp.DType(tensor.Float16)) }, 2 + 1},
+		"two dtypes":          {func() { x.MatMul(w); amp.Autocast(s, func() { x.MatMul(w) }, amp.DType(tensor.BFloat16)) }, 2 + 2 + 1},
+		"island in between":   {func() { x.MatMul(w); amp.Autocast(s, func() { w.MatMul(w) }, amp.Enabled(false)); x.MatMul(w) }, 3 + 1},
+		"child scope's share": {func() { x.MatMul(w); s.NewScope().To(x).MatMul(w) }, 2 + 1},
+	} {
+		before := tensor.Launches(tensor.CPU()).Nodes
+		amp.Autocast(s, c.f, amp.DType(tensor.Float16))
+		if got := tensor.Launches(tensor.CPU()).Nodes - before; got != c.want {
+			t.Errorf("%s: %d operators, want %d", name, got, c.want)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

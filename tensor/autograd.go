@@ -26,6 +26,16 @@ type version struct {
 	updates uint32
 }
 
+// Version identifies the tensor's value: it changes when the value is updated in place or moved to other memory. It is for caches
+// of what was computed from it.
+func (t *Tensor) Version() [2]uint64 {
+	if t == nil || t.err != nil {
+		return [2]uint64{}
+	}
+	v := t.version()
+	return [2]uint64{v.storage, uint64(v.updates)}
+}
+
 func (t *Tensor) version() version { return version{t.ref.st.serial, t.ref.st.version.Load()} }
 
 type outMeta struct {
@@ -144,13 +154,16 @@ func (t *Tensor) BackwardWith(upstream *Tensor) error {
 	inner.noGrad, inner.noCast = 1, true
 	defer inner.discard()
 	p := &pass{temp: inner, start: storageSerial.Load(), leaves: true}
-	if s := t.scope; s != nil && s.redirect == nil {
-		s.redirect = inner
-		defer func() { s.redirect = nil }()
-	}
 	if err := p.seed([]*Tensor{t}, []*Tensor{upstream}); err != nil {
 		t.scope.note(err)
 		return trap(err)
+	}
+	// What gradients compute from operands alone is temporary too, whichever scope those are in.
+	for s := range p.scopes(t) {
+		if s.redirect == nil && s != inner {
+			s.redirect = inner
+			defer func() { s.redirect = nil }()
+		}
 	}
 	if err := p.run(); err != nil {
 		t.scope.note(err)
@@ -183,6 +196,10 @@ func Grad(outputs, inputs []*Tensor, upstream ...*Tensor) ([]*Tensor, error) {
 	if len(upstream) != len(outputs) {
 		return nil, trap(errorOf(ErrGrad, "grad: %d outputs need as many upstream gradients, got %d", len(outputs), len(upstream)))
 	}
+	p := &pass{want: map[slot][]int{}, reached: map[slot]bool{}, found: make([]*Tensor, len(inputs))}
+	for i, t := range inputs {
+		p.want[slotOf(t)] = append(p.want[slotOf(t)], i)
+	}
 	// Gradients run in the dtypes of the forward pass, whatever autocast says now.
 	for _, t := range outputs {
 		if s := t.scope; s != nil && !s.noCast {
@@ -190,12 +207,14 @@ func Grad(outputs, inputs []*Tensor, upstream ...*Tensor) ([]*Tensor, error) {
 			defer func() { s.noCast = false }()
 		}
 	}
-	p := &pass{want: map[slot][]int{}, reached: map[slot]bool{}, found: make([]*Tensor, len(inputs))}
-	for i, t := range inputs {
-		p.want[slotOf(t)] = append(p.want[slotOf(t)], i)
-	}
 	if err := p.seed(outputs, upstream); err != nil {
 		return nil, trap(err)
+	}
+	for s := range p.scopes(outputs...) {
+		if !s.noCast {
+			s.noCast = true
+			defer func() { s.noCast = false }()
+		}
 	}
 	if err := p.run(); err != nil {
 		return nil, err
@@ -279,6 +298,23 @@ func (p *pass) seed(outputs, upstream []*Tensor) error {
 		return 1
 	})
 	return nil
+}
+
+// scopes returns the scopes of the outputs and of all operands in the graph.
+func (p *pass) scopes(outputs ...*Tensor) map[*Scope]struct{} {
+	found := map[*Scope]struct{}{}
+	note := func(ts []*Tensor) {
+		for _, t := range ts {
+			if t.scope != nil {
+				found[t.scope] = struct{}{}
+			}
+		}
+	}
+	note(outputs)
+	for _, fn := range p.order {
+		note(fn.in)
+	}
+	return found
 }
 
 // collect finds the graph below fn, without recursion: graphs can be deep.

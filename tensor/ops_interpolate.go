@@ -52,7 +52,7 @@ func (a Attrs) floats(name string) []float64 {
 const interpolateAdjoint = "interpolate_adjoint"
 
 var (
-	_ = register(&OpInfo{Name: "interpolate", Doc: "images resized to size or by scale_factor, by the nearest element or linearly", Kind: KindReduction, Inputs: []string{"x"}, Differentiable: []bool{true},
+	_ = register(&OpInfo{Name: "interpolate", Doc: "images resized to size or by scale_factor, by the nearest element or linearly", Kind: KindReduction, Class: F32, Inputs: []string{"x"}, Differentiable: []bool{true},
 		Call: func(in []*Tensor, a Attrs) []*Tensor { return []*Tensor{Interpolate(in[0], interpolateOptionsOf(a))} },
 		Ref:  interpolateRef(false), Samples: interpolateSamples()})
 	_ = register(&OpInfo{Name: interpolateAdjoint, Doc: "the gradient of interpolate over an image, whose sizes image gives", Kind: KindReduction, Inputs: []string{"x"}, Differentiable: []bool{true},

@@ -41,7 +41,7 @@ var _ = DefineElementwise(Elementwise{Name: "exp", Doc: "e^x", Inputs: []string{
 // Exp returns e^t.
 func (t *Tensor) Exp() *Tensor { return apply("exp", t) }
 
-var _ = DefineElementwise(Elementwise{Name: "exp2", Doc: "2^x", Inputs: []string{"x"}, DType: PromoteFloat, Class: F32,
+var _ = DefineElementwise(Elementwise{Name: "exp2", Doc: "2^x", Inputs: []string{"x"}, DType: PromoteFloat,
 	Body: body1((*ir.Builder).Exp2), Ref: ref1(math.Exp2),
 	GradCall: func(c *Call, dy *Tensor) []*Tensor { return []*Tensor{dy.Mul(c.Out).MulScalar(math.Ln2)} }})
 

@@ -19,8 +19,13 @@ var _ = register(&OpInfo{Name: "linear", Doc: "x w^T + b", Kind: KindTemplate, C
 		return []*Tensor{Linear(in[0], in[1], in[2])}
 	}})
 
-var _ = register(&OpInfo{Name: "addmm", Doc: "beta*c + alpha*(a b)", Kind: KindComposite, Inputs: []string{"c", "a", "b"},
+var _ = register(&OpInfo{Name: "addmm", Doc: "beta*c + alpha*(a b)", Kind: KindComposite, Class: Lower, Inputs: []string{"c", "a", "b"},
 	Call: func(in []*Tensor, a Attrs) []*Tensor {
+		c := begin(LookupOp("addmm"), in...)
+		if c.err != nil {
+			return []*Tensor{c.failed()}
+		}
+		in = c.in
 		return []*Tensor{in[0].MulScalar(a.Float("beta", 1)).Add(in[1].MatMul(in[2]).MulScalar(a.Float("alpha", 1)))}
 	}})
 

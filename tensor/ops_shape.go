@@ -365,7 +365,7 @@ func (t *Tensor) embed(shape []int, dim, start, stride int) *Tensor {
 var _ = register(&OpInfo{Name: "cat", Doc: "tensors joined along dim", Kind: KindMove, Class: Widest,
 	Call: func(in []*Tensor, a Attrs) []*Tensor { return []*Tensor{Cat(a.Int("dim", 0), in...)} }})
 
-var _ = register(&OpInfo{Name: "stack", Doc: "tensors of one shape joined along a new dimension", Kind: KindComposite,
+var _ = register(&OpInfo{Name: "stack", Doc: "tensors of one shape joined along a new dimension", Kind: KindComposite, Class: Widest,
 	Call: func(in []*Tensor, a Attrs) []*Tensor { return []*Tensor{Stack(a.Int("dim", 0), in...)} }})
 
 // Cat joins tensors along dim; their other sizes are equal. The result has their promoted dtype.

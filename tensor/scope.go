@@ -197,6 +197,9 @@ func (s *Scope) gradOff() bool {
 	return false
 }
 
+// GradEnabled reports whether operators whose results belong to s record gradients now: NoGrad is not in force.
+func (s *Scope) GradEnabled() bool { return !s.gradOff() }
+
 // NoGrad runs f; operators whose results belong to s or a scope inside it record no gradient meanwhile. It returns f's
 // result. Calls nest.
 func NoGrad(s *Scope, f func() *Tensor) *Tensor {
