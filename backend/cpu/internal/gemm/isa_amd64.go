@@ -1,0 +1,56 @@
+package gemm
+
+import "golang.org/x/sys/cpu"
+
+var avx512 = &isa{
+	name: "AVX-512", lanes: 16, vecs: 2, rows: 8, dotRows: 4,
+	tiles: [2][8]tileFunc{
+		{tileAVX512x1x1, tileAVX512x2x1, tileAVX512x3x1, tileAVX512x4x1, tileAVX512x5x1, tileAVX512x6x1, tileAVX512x7x1, tileAVX512x8x1},
+		{tileAVX512x1x2, tileAVX512x2x2, tileAVX512x3x2, tileAVX512x4x2, tileAVX512x5x2, tileAVX512x6x2, tileAVX512x7x2, tileAVX512x8x2},
+	},
+	wide: [2]tileFunc{tileAVX512x1x8, tileAVX512x2x8},
+	dots: [4][4]dotFunc{
+		{dotAVX512x1x1, dotAVX512x1x2, dotAVX512x1x3, dotAVX512x1x4},
+		{dotAVX512x2x1, dotAVX512x2x2, dotAVX512x2x3, dotAVX512x2x4},
+		{dotAVX512x3x1, dotAVX512x3x2, dotAVX512x3x3, dotAVX512x3x4},
+		{dotAVX512x4x1, dotAVX512x4x2, dotAVX512x4x3, dotAVX512x4x4},
+	},
+	copyRows:  [3]rowsFunc{packRowsF32, packRowsF16, packRowsBF16},
+	transpose: [3]transposeFunc{transposeF32, transposeF16, transposeBF16},
+}
+
+var avx2 = &isa{
+	name: "AVX2", lanes: 8, vecs: 2, rows: 6, dotRows: 2,
+	tiles: [2][8]tileFunc{
+		{tileAVX2x1x1, tileAVX2x2x1, tileAVX2x3x1, tileAVX2x4x1, tileAVX2x5x1, tileAVX2x6x1},
+		{tileAVX2x1x2, tileAVX2x2x2, tileAVX2x3x2, tileAVX2x4x2, tileAVX2x5x2, tileAVX2x6x2},
+	},
+	wide: [2]tileFunc{tileAVX2x1x8},
+	dots: [4][4]dotFunc{
+		{dotAVX2x1x1, dotAVX2x1x2, dotAVX2x1x3, dotAVX2x1x4},
+		{dotAVX2x2x1, dotAVX2x2x2, dotAVX2x2x3, dotAVX2x2x4},
+	},
+	copyRows:  [3]rowsFunc{packRowsF32, packRowsF16, packRowsBF16},
+	transpose: [3]transposeFunc{transposeF32, transposeF16, transposeBF16},
+}
+
+// The packing routines of both need AVX2 and F16C.
+var (
+	hasAVX2   = cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasF16C
+	hasAVX512 = hasAVX2 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ
+)
+
+// sets are the instruction sets of this processor, best first.
+var sets = func() []*isa {
+	var out []*isa
+	if hasAVX512 {
+		out = append(out, avx512)
+	}
+	if hasAVX2 {
+		out = append(out, avx2)
+	}
+	return append(out, plain)
+}()
+
+// peakLoops are loops of 12 vector multiply-adds a round.
+var peakLoops = map[*isa]func(uintptr){avx512: peakAVX512, avx2: peakAVX2}

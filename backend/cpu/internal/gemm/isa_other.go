@@ -1,0 +1,8 @@
+//go:build !amd64
+
+package gemm
+
+// sets are the instruction sets of this processor, best first.
+var sets = []*isa{plain}
+
+var peakLoops map[*isa]func(uintptr)
