@@ -341,3 +341,31 @@ func TestConvolutionUnderAutocast(t *testing.T) {
 		}
 	}
 }
+
+// TestConvolutionMemoryIsFlat trains a small network: columns, places and gradients go with their scope.
+func TestConvolutionMemoryIsFlat(t *testing.T) {
+	dev := newChecked("test")
+	gen := NewGenerator(1)
+	x := Uniform(dev, gen, Float32, -1, 1, 4, 2, 8, 8)
+	w := Uniform(dev, gen, Float32, -1, 1, 3, 2, 3, 3).SetRequiresGrad(true)
+	b := Zeros(dev, Float32, 3).SetRequiresGrad(true)
+	var base int64
+	for step := range 6 {
+		s := NewScope(dev)
+		y := MaxPool2d(Conv2d(s.To(x), w, b, ConvOptions{Padding: []int{1}}), MaxPoolOptions{Kernel: []int{2}})
+		if err := y.Square().Mean().Backward(); err != nil {
+			t.Fatal(err)
+		}
+		w.ZeroGrad()
+		b.ZeroGrad()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		now := allocated(t, dev)
+		if step == 0 {
+			base = now
+		} else if now != base {
+			t.Errorf("step %d: %d bytes are in use, %d after the first step", step, now, base)
+		}
+	}
+}
