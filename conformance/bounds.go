@@ -65,12 +65,12 @@ var exactOps = set("neg", "abs", "sign", "floor", "ceil", "trunc", "round", "rel
 	"amax", "amin", "argmax", "argmin", "any", "all", "sort", "argsort", "topk", "reshape", "permute", "transpose", "expand", "slice", "select", "cat", "stack",
 	"flatten", "squeeze", "unsqueeze", "repeat", "repeat_interleave", "split", "chunk", "pad", "flip", "roll", "tril", "triu", "gather", "index_select",
 	"masked_select", "one_hot", "arange", "eye", "full", "meshgrid", "embedding", "unfold", "contiguous", "max_pool1d", "max_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-	"clone", "detach", "broadcast_to", "view", "scatter", "index_put")
+	"clone", "detach", "broadcast_to", "view", "scatter")
 
 // summedOps are sums over a number of terms: linear in each operand, so that the reference of the operands' absolute values
 // is the sum of the terms' magnitudes.
 var summedOps = set("sum", "mean", "sum_mul", "matmul", "linear", "bmm", "dot", "outer", "einsum", "addmm", "cumsum", "conv1d", "conv2d", "conv3d",
-	"conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_weight", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "fold", "scatter_add", "index_add",
+	"conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_weight", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "fold", "scatter_add", "index_add", "index_put",
 	"interpolate")
 
 func set(names ...string) map[string]bool {
@@ -160,6 +160,10 @@ func (b bound) allowed(d tensor.DType, want float64, s scale) float64 {
 		if b.kind == summedBound {
 			// The product is kept in float32, but a bias may be added after it was rounded to the short dtype.
 			e += own.eps * s.sum / 2
+		}
+		if b.kind == toleranceBound {
+			// The parts of a composition are rounded to the short dtype each.
+			e += 4 * own.eps * math.Max(s.largest, s.operand)
 		}
 	}
 	return e

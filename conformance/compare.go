@@ -12,6 +12,8 @@ type comparison struct {
 	dtype tensor.DType // of the results
 	bound bound
 	scale func(i int) scale // nil where the bound needs none
+	// coarse is the dtype that parts of the computation are rounded to, where it is not dtype.
+	coarse tensor.DType
 }
 
 // check returns a *Mismatch for the worst element that is out of bounds, and the worst distance in ULP.
@@ -65,6 +67,9 @@ func (c comparison) element(i int, got, want float64) (ulp float64, ok bool) {
 		s = c.scale(i)
 	}
 	allowed := c.bound.allowed(c.dtype, want, s)
+	if c.coarse.IsFloat() && c.coarse != c.dtype {
+		allowed = max(allowed, c.bound.allowed(c.coarse, want, s))
+	}
 	if math.IsInf(got, 0) {
 		// A result just below the largest finite number may overflow by its error.
 		return math.Inf(1), math.Signbit(got) == math.Signbit(want) && math.Abs(want)+allowed >= f.max

@@ -160,8 +160,12 @@ func domain(e *tensor.Elementwise) (lo, hi float64) {
 	return e.Domain[0], e.Domain[1]
 }
 
-// generate makes operands within the row's domain. Integers avoid 0 from the second operand on, which may be a divisor.
-func generate(e *tensor.Elementwise, d tensor.DType, rng *rand.Rand, shapes ...[]int) generated {
+// dividers are the operators whose second operand may not be an integer 0.
+var dividers = set("div", "remainder", "fmod", "floor_divide")
+
+// generate makes operands within the row's domain.
+func generate(op *tensor.OpInfo, d tensor.DType, rng *rand.Rand, shapes ...[]int) generated {
+	e := op.Elementwise()
 	lo, hi := domain(e)
 	g := generated{attrs: tensor.Attrs{}}
 	for i := range e.Arity {
@@ -183,9 +187,9 @@ func generate(e *tensor.Elementwise, d tensor.DType, rng *rand.Rand, shapes ...[
 				if d == tensor.Uint8 {
 					v = math.Abs(v)
 				}
-				if i > 0 && v == 0 {
-					v = 1
-				}
+			}
+			if i > 0 && v == 0 && !d.IsFloat() && dividers[op.Name] {
+				v = 1
 			}
 			a.Data = append(a.Data, v)
 		}
@@ -214,8 +218,9 @@ func generate(e *tensor.Elementwise, d tensor.DType, rng *rand.Rand, shapes ...[
 var specialValues = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, 2, -2.5, 3.5, 100, -100, 0x1p-30, 1e30, -1e30, math.Inf(1), math.Inf(-1), math.NaN()}
 
 // special makes operands of all pairs of special values.
-func special(e *tensor.Elementwise) generated {
-	g := generate(e, tensor.Float32, rand.New(rand.NewPCG(1, 1)), []int{1})
+func special(op *tensor.OpInfo) generated {
+	e := op.Elementwise()
+	g := generate(op, tensor.Float32, rand.New(rand.NewPCG(1, 1)), []int{1})
 	n := len(specialValues)
 	for i := range g.in {
 		if g.in[i].DType == tensor.Bool {

@@ -72,10 +72,10 @@ func perf(e *env) (*PerfReport, error) {
 		if op.Call == nil || op.Kind == tensor.KindRandom || e.opts.Case != nil && !e.opts.Case.MatchString(op.Name) {
 			continue
 		}
-		if row := op.Elementwise(); row != nil {
+		if op.Elementwise() != nil {
 			for _, size := range n {
 				x := &run{env: e, name: op.Name}
-				g := generate(row, tensor.Float32, x.rng(), []int{size})
+				g := generate(op, tensor.Float32, x.rng(), []int{size})
 				jobs = append(jobs, job{op, fmt.Sprintf("%d elements", size), g.in, g.attrs})
 			}
 			continue

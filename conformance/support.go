@@ -45,9 +45,9 @@ func support(e *env) ([]SupportRow, error) {
 
 // exampleOperands returns operands of an operator in a dtype: generated, or those of its first valid sample.
 func exampleOperands(op *tensor.OpInfo, d tensor.DType) ([]tensor.Array, tensor.Attrs, bool) {
-	if row := op.Elementwise(); row != nil {
+	if op.Elementwise() != nil {
 		x := &run{env: &env{opts: &Options{}}, name: op.Name}
-		g := generate(row, d, x.rng(), []int{2, 3})
+		g := generate(op, d, x.rng(), []int{2, 3})
 		return g.in, g.attrs, true
 	}
 	i := slices.IndexFunc(op.Samples, func(s tensor.Sample) bool { return s.Err == "" })
