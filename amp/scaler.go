@@ -2,7 +2,9 @@ package amp
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
+	"reflect"
 
 	"github.com/anygpu/anygpu/tensor"
 )
@@ -24,6 +26,8 @@ type GradScaler struct {
 	scope   *tensor.Scope // of the last scaled loss: where errors go as well
 	skipped int
 	inARow  int
+	bad     int       // iterations in a row with an overflow
+	last    *overflow // of the latest skipped step
 }
 
 type stage int
@@ -76,7 +80,8 @@ func (g *GradScaler) Skipped() int { return g.skipped }
 // SkippedInARow returns how many of the latest steps were skipped without one in between that was not.
 func (g *GradScaler) SkippedInARow() int { return g.inARow }
 
-// Scale returns loss times the current scale; call Backward on it.
+// Scale returns loss times the current scale; call Backward on it. A loss of no dimensions in float16 or bfloat16 becomes
+// float32 first, as in PyTorch: float16 ends at 65504.
 func (g *GradScaler) Scale(loss *tensor.Tensor) *tensor.Tensor {
 	if g.cfg.Disabled {
 		return loss
@@ -86,16 +91,32 @@ func (g *GradScaler) Scale(loss *tensor.Tensor) *tensor.Tensor {
 		g.fail(g.cfgErr)
 	}
 	g.set = true
+	if len(loss.Shape()) == 0 && castable(loss) {
+		loss = loss.Cast(tensor.Float32)
+	}
 	return loss.MulScalar(float64(g.dyn.scale))
 }
 
-func (g *GradScaler) state(opt Optimizer) *optimizerState {
+func (g *GradScaler) state(opt Optimizer) (*optimizerState, error) {
+	if opt == nil || !reflect.ValueOf(opt).Comparable() {
+		return nil, fmt.Errorf("amp: %T: %w", opt, ErrOptimizer)
+	}
 	st := g.opts[opt]
 	if st == nil {
 		st = &optimizerState{}
 		g.opts[opt] = st
 	}
-	return st
+	return st, nil
+}
+
+// reset forgets the stages of all optimizers.
+func (g *GradScaler) reset() {
+	for _, st := range g.opts {
+		for _, f := range st.flags {
+			f.Free()
+		}
+	}
+	clear(g.opts)
 }
 
 // Unscale divides the gradients of the optimizer's parameters by the scale, in place, for clipping before Step. Step does it
@@ -107,7 +128,10 @@ func (g *GradScaler) Unscale(opt Optimizer) error {
 	if err := g.usable("Unscale"); err != nil {
 		return g.fail(err)
 	}
-	st := g.state(opt)
+	st, err := g.state(opt)
+	if err != nil {
+		return g.fail(err)
+	}
 	switch st.stage {
 	case unscaled:
 		return g.fail(fmt.Errorf("amp: %w", ErrAlreadyUnscaled))
@@ -160,7 +184,10 @@ func (g *GradScaler) Step(opt Optimizer) (skipped bool, err error) {
 	if err := g.usable("Step"); err != nil {
 		return false, g.fail(err)
 	}
-	st := g.state(opt)
+	st, err := g.state(opt)
+	if err != nil {
+		return false, g.fail(err)
+	}
 	if st.stage == stepped {
 		return false, g.fail(fmt.Errorf("amp: %w", ErrAlreadyStepped))
 	}
@@ -179,6 +206,7 @@ func (g *GradScaler) Step(opt Optimizer) (skipped bool, err error) {
 	if st.overflow {
 		g.skipped++
 		g.inARow++
+		g.last = rememberOverflow(opt)
 		return true, nil
 	}
 	g.inARow = 0
@@ -226,8 +254,27 @@ func (g *GradScaler) Update() error {
 		return g.fail(fmt.Errorf("amp: %w", ErrNoInfRecorded))
 	}
 	g.dyn.update(overflow, g.cfg)
-	clear(g.opts)
+	g.reset()
+	g.warn(overflow)
 	return nil
+}
+
+// warn counts iterations in a row with an overflow.
+func (g *GradScaler) warn(overflow bool) {
+	if !overflow {
+		g.bad = 0
+		return
+	}
+	g.bad++
+	if g.cfg.WarnAfter == 0 || g.bad%g.cfg.WarnAfter != 0 {
+		return
+	}
+	w := Warning{InARow: g.bad, Scale: float64(g.dyn.scale)}
+	if g.cfg.Warn != nil {
+		g.cfg.Warn(w)
+	} else {
+		slog.Warn(w.String())
+	}
 }
 
 // UpdateTo sets the scale instead of moving it on.
@@ -240,7 +287,7 @@ func (g *GradScaler) UpdateTo(scale float64) error {
 	}
 	g.dyn.scale = float32(scale)
 	g.set = true
-	clear(g.opts)
+	g.reset()
 	return nil
 }
 

@@ -15,6 +15,8 @@ var (
 	ErrNoInfRecorded   = errors.New("no inf checks were recorded prior to Update()")
 	ErrNotScaled       = errors.New("the scale is not set; this may indicate that the script did not use scaler.Scale(loss) earlier in the iteration")
 	ErrFP16Gradients   = errors.New("attempting to unscale FP16 gradients: keep the parameters in float32 and use autocast")
+	ErrOptimizer       = errors.New("the optimizer must be a pointer or another comparable value, and not nil: the scaler keeps a state for each")
+	ErrGradientsGone   = errors.New("the gradients of the skipped step are gone: call LastOverflow before they are zeroed or changed")
 	ErrEmptyState      = errors.New("the source state is empty, possibly because it was saved from a disabled instance of GradScaler")
 )
 
@@ -26,6 +28,23 @@ type GradScalerConfig struct {
 	GrowthInterval int     // 2000 steps in a row without overflow
 	MinScale       float64 // the scale never falls below it; 0: no floor, as in PyTorch
 	Disabled       bool    // every call passes through
+
+	// WarnAfter calls Warn after so many iterations in a row with an overflow, and again after as many more; 0: never, as in
+	// PyTorch. A scale that only falls means that something other than the scale is wrong.
+	WarnAfter int
+	Warn      func(Warning) // nil: a warning of log/slog
+}
+
+// Warning is what GradScalerConfig.Warn gets.
+type Warning struct {
+	InARow int     // iterations in a row with an overflow
+	Scale  float64 // after the last of them
+}
+
+// String returns the warning as a sentence.
+func (w Warning) String() string {
+	return fmt.Sprintf("amp: gradients overflowed in %d iterations in a row, and the scale is down to %v: look for infinities and NaN that no scale "+
+		"mends, with GradScaler.LastOverflow and amp.Trace", w.InARow, w.Scale)
 }
 
 func (c GradScalerConfig) withDefaults() GradScalerConfig {
@@ -54,8 +73,10 @@ func (c GradScalerConfig) check() error {
 		return fmt.Errorf("amp: backoff factor %v; it must be between 0 and 1", c.BackoffFactor)
 	case c.GrowthInterval < 1:
 		return fmt.Errorf("amp: growth interval %d; it must be at least 1", c.GrowthInterval)
-	case c.MinScale < 0:
-		return fmt.Errorf("amp: minimum scale %v; it must not be negative", c.MinScale)
+	case !(c.MinScale >= 0) || math.IsInf(c.MinScale, 0):
+		return fmt.Errorf("amp: minimum scale %v; it must be finite and not negative", c.MinScale)
+	case c.WarnAfter < 0:
+		return fmt.Errorf("amp: warning after %d iterations; it must not be negative", c.WarnAfter)
 	}
 	return nil
 }

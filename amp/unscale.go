@@ -28,6 +28,7 @@ func unscaleGradients(grads []*tensor.Tensor, inv float32) ([]*tensor.Tensor, er
 		flags = append(flags, flag)
 		err := tensor.UpdateInPlace(tensor.InPlaceUpdate{
 			Name:    "unscale",
+			BodyKey: "unscale",
 			Tensors: groups[k],
 			Access:  []ir.Access{ir.ReadWrite},
 			Flag:    flag,
