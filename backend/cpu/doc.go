@@ -3,12 +3,13 @@
 // # Overview
 //
 // Kernels run on the block executor of package interp, on as many cores as GOMAXPROCS allows. Matrix products
-// (kernels whose template is a lib.MatMul) run as native programs: operands are converted and packed so that each result
-// is a dot product of two contiguous rows, and gonum computes those.
+// (kernels whose template is a lib.MatMul) run as native programs: those that accumulate in float32 by package
+// internal/gemm, which has assembly for AVX-512 and AVX2; others are packed so that each result is a dot product of two
+// contiguous rows.
 //
 // # Invariants
 //
-//   - No cgo and no assembly of our own: the package builds for every GOOS and GOARCH with CGO_ENABLED=0.
+//   - No cgo: the package builds for every GOOS and GOARCH with CGO_ENABLED=0.
 //   - Submissions run in order on one goroutine, which exists only while there is work. Transfers wait for the last submission
 //     that uses the buffer.
 //   - Results are deterministic: they do not depend on the number of cores.

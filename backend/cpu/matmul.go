@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/blas/gonum"
 )
 
-// element is a kind that products accumulate in.
+// element is a kind that packed operands and sums have.
 type element interface {
 	float32 | float64 | int32 | uint32 | int64
 }
@@ -21,7 +21,7 @@ type native func(buffers [][]byte, params []uint32) error
 func newMatMul(spec *lib.MatMul, pool *interp.Pool) (native, error) {
 	switch acc := spec.AccKind(); acc {
 	case ir.F32:
-		return matMulOf(spec, pool, acc, sdot)
+		return newFloatMatMul(spec, pool)
 	case ir.F64:
 		return matMulOf(spec, pool, acc, ddot)
 	case ir.I32:
@@ -34,11 +34,8 @@ func newMatMul(spec *lib.MatMul, pool *interp.Pool) (native, error) {
 	return nil, nil
 }
 
-// The dot products. gonum's Gemm leaves out products with a zero of the first matrix, so that 0*NaN would be 0; its Dot
-// leaves out nothing, and is the faster way to a product whose operands are packed row by row.
-
-func sdot(x, y []float32) float32 { return gonum.Implementation{}.Sdot(len(x), x, 1, y, 1) }
-
+// ddot is a dot product. gonum's Gemm leaves out products with a zero of the first matrix, so that 0*NaN would be 0; its
+// Dot leaves out nothing, and is the faster way to a product whose operands are packed row by row.
 func ddot(x, y []float64) float64 { return gonum.Implementation{}.Ddot(len(x), x, 1, y, 1) }
 
 func dot[T int32 | uint32 | int64](x, y []T) (sum T) {
@@ -49,7 +46,7 @@ func dot[T int32 | uint32 | int64](x, y []T) (sum T) {
 	return sum
 }
 
-// matMul is a matrix product whose products accumulate in T.
+// matMul is a matrix product whose products accumulate in T, which is not float32 (see floatMatMul).
 type matMul[T element] struct {
 	spec   *lib.MatMul
 	acc    ir.Kind
@@ -87,21 +84,20 @@ func finishKernel(spec *lib.MatMul, acc ir.Kind) (*ir.Kernel, error) {
 	return b.Build()
 }
 
-// run computes the product.
-func (m *matMul[T]) run(buffers [][]byte, params []uint32) error {
-	a, err := lib.ParseMatMulArgs(params)
-	if err != nil {
-		return err
+// matMulArgs reads the parameters and checks that the buffers are long enough for them.
+func matMulArgs(s *lib.MatMul, buffers [][]byte, params []uint32) (a lib.MatMulArgs, err error) {
+	if a, err = lib.ParseMatMulArgs(params); err != nil {
+		return a, err
 	}
 	want := 3
-	if m.spec.Bias != ir.Void {
+	if s.Bias != ir.Void {
 		want = 4
 	}
 	if len(buffers) != want {
-		return fmt.Errorf("matmul: %d buffers, want %d", len(buffers), want)
+		return a, fmt.Errorf("matmul: %d buffers, want %d", len(buffers), want)
 	}
 	if a.M == 0 || a.N == 0 || a.Batch == 0 {
-		return nil
+		return a, nil
 	}
 	last := a.Batch - 1
 	for _, c := range []struct {
@@ -110,17 +106,26 @@ func (m *matMul[T]) run(buffers [][]byte, params []uint32) error {
 		bytes []byte
 		elems int
 	}{
-		{"A", m.spec.A, buffers[0], a.OffsetA + last*a.BatchStrideA + a.M*a.K},
-		{"B", m.spec.B, buffers[1], a.OffsetB + last*a.BatchStrideB + a.K*a.N},
-		{"the output", m.spec.Out, buffers[want-1], a.Batch * a.M * a.N},
-		{"the bias", m.spec.Bias, buffers[2], a.N},
+		{"A", s.A, buffers[0], a.OffsetA + last*a.BatchStrideA + a.M*a.K},
+		{"B", s.B, buffers[1], a.OffsetB + last*a.BatchStrideB + a.K*a.N},
+		{"the output", s.Out, buffers[want-1], a.Batch * a.M * a.N},
+		{"the bias", s.Bias, buffers[2], a.N},
 	} {
 		if c.kind == ir.Void || a.K == 0 && (c.name == "A" || c.name == "B") {
 			continue
 		}
 		if have := len(c.bytes) / c.kind.Size(); have < c.elems {
-			return fmt.Errorf("matmul: M=%d, N=%d, K=%d, batch=%d: %s needs %d elements, its buffer has %d", a.M, a.N, a.K, a.Batch, c.name, c.elems, have)
+			return a, fmt.Errorf("matmul: M=%d, N=%d, K=%d, batch=%d: %s needs %d elements, its buffer has %d", a.M, a.N, a.K, a.Batch, c.name, c.elems, have)
 		}
+	}
+	return a, nil
+}
+
+// run computes the product.
+func (m *matMul[T]) run(buffers [][]byte, params []uint32) error {
+	a, err := matMulArgs(m.spec, buffers, params)
+	if err != nil || a.M == 0 || a.N == 0 || a.Batch == 0 {
+		return err
 	}
 	var bias []T
 	if m.spec.Bias != ir.Void {
@@ -129,7 +134,7 @@ func (m *matMul[T]) run(buffers [][]byte, params []uint32) error {
 	}
 	s := getScratch()
 	defer s.put()
-	out := buffers[want-1]
+	out := buffers[len(buffers)-1]
 	for first := 0; first < a.Batch; {
 		count := m.batchesAtOnce(a, a.Batch-first)
 		if err := m.batches(a, s, buffers[0], buffers[1], out, bias, first, count); err != nil {
@@ -167,16 +172,16 @@ func (m *matMul[T]) batches(a lib.MatMulArgs, s *scratch, bufA, bufB, out []byte
 	if m.finish == nil {
 		return nil
 	}
-	return m.finishAll(bytesOf(sums), results, count*size)
+	return runFinish(m.finish, m.pool, bytesOf(sums), m.acc, results, m.spec.Out, count*size)
 }
 
-// finishAll runs the epilogue in pieces that a launch can count.
-func (m *matMul[T]) finishAll(sums, results []byte, n int) error {
+// runFinish runs the epilogue in pieces that a launch can count.
+func runFinish(finish *interp.Program, pool *interp.Pool, sums []byte, acc ir.Kind, results []byte, out ir.Kind, n int) error {
 	const piece = 1 << 30
-	size, outSize := m.acc.Size(), m.spec.Out.Size()
+	size, outSize := acc.Size(), out.Size()
 	for from := 0; from < n; from += piece {
 		to := min(n, from+piece)
-		err := m.finish.Run([3]int{(to - from + 63) / 64, 1, 1}, [][]byte{sums[from*size : to*size], results[from*outSize : to*outSize]}, []uint32{uint32(to - from)}, m.pool)
+		err := finish.Run([3]int{(to - from + 63) / 64, 1, 1}, [][]byte{sums[from*size : to*size], results[from*outSize : to*outSize]}, []uint32{uint32(to - from)}, pool)
 		if err != nil {
 			return err
 		}
