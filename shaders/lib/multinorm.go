@@ -3,13 +3,12 @@ package lib
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/anygpu/anygpu/shaders/ir"
 )
 
-// MultiNorm starts the norm of many tensors, taken as one vector: a gradient norm. Each workgroup reduces a piece of one
-// tensor to a partial result; a [Reduce] over the partial results with the same operation, and a root where the norm has one,
+// MultiNorm starts the norm of many tensors, taken as one vector: a gradient norm. Each workgroup (on CPU devices each
+// invocation) reduces a piece of one tensor to a partial result; a [Reduce] over the partial results with the same operation, and a root where the norm has one,
 // completes it. Buffers: the tensors of Sizes[i] contiguous elements of Kind, then the F32 array of partial results, of which
 // the kernel writes [MultiNorm.Partials] elements from First on. Callers split a list of tensors as for [MultiTensor]
 // (MultiTensorMax with one array and one shared value).
@@ -35,37 +34,32 @@ const (
 	NormPower                    // sum of |x|^Power
 )
 
-// multiNormVectors is how many vectors each invocation reduces by itself: enough that the tree costs little.
-const multiNormVectors = 16
+// normElements is how many elements each invocation reduces by itself: enough that the tree costs little.
+const normElements = 16
 
 // String returns the order's name.
 func (o NormOrder) String() string {
 	return [...]string{"squares", "abs", "max", "power"}[o]
 }
 
-func (m *MultiNorm) shape(t Target) multiShape {
-	c := t.config()
-	s := multiShape{width: c.width, local: c.local, vectors: multiNormVectors}
-	if m.Kind.Size() == 8 {
-		s.width = min(s.width, 8)
-	}
-	return s
-}
+// chunk is how many elements a workgroup reduces.
+func (m *MultiNorm) chunk(t Target) int { return t.config().local * normElements }
 
 // Partials returns how many partial results the kernel writes on a target.
 func (m *MultiNorm) Partials(t Target) int {
-	s, total := m.shape(t), 0
+	total := 0
 	for _, n := range m.Sizes {
-		total += ceilDiv(n, s.chunk())
+		total += ceilDiv(n, m.chunk(t))
+	}
+	if !t.config().tree {
+		total *= t.config().local // each invocation has its own
 	}
 	return total
 }
 
 // Key identifies the kernel.
 func (m *MultiNorm) Key() string {
-	var sb strings.Builder
-	fmt.Fprintf(&sb, "multinorm|%s|%s|%v", m.Order, m.Kind, m.Sizes)
-	return sb.String()
+	return fmt.Sprintf("multinorm|%s|%s|%v", m.Order, m.Kind, m.Sizes)
 }
 
 // Launch returns the grid and the parameters: the first partial result's place, their end, and the power.
@@ -74,7 +68,11 @@ func (m *MultiNorm) Launch(t Target) (groups [3]int, params []uint32, err error)
 		return groups, nil, err
 	}
 	n := m.Partials(t)
-	groups, err = t.fold(m.what(), uint64(n))
+	per := 1
+	if !t.config().tree {
+		per = t.config().local
+	}
+	groups, err = t.fold(m.what(), uint64(n/per))
 	params = []uint32{uint32(m.First), uint32(m.First + n)}
 	if m.Order == NormPower {
 		params = append(params, math.Float32bits(m.Power))
@@ -117,15 +115,15 @@ func (m *MultiNorm) check(t Target) error {
 	return nil
 }
 
-// Build makes the kernel: a range of workgroups for each tensor, as in [MultiTensor].
+// Build makes the kernel: a range of workgroups for each tensor, as in [MultiTensor]. All that the tensors do not share is a load:
+// drivers take long to compile more, times 32.
 func (m *MultiNorm) Build(t Target) (*ir.Kernel, error) {
 	if err := m.check(t); err != nil {
 		return nil, err
 	}
-	s := m.shape(t)
-	b := ir.NewBuilder(kernelName(m.Name, "multinorm"), s.local, 1, 1)
+	local := t.config().local
+	b := ir.NewBuilder(kernelName(m.Name, "multinorm"), local, 1, 1)
 	b.SetOps(m.Ops...)
-	e := multiEmitter{MultiTensor: &MultiTensor{Sizes: m.Sizes}, s: s, b: b}
 	var in []*ir.Mem
 	for i := range m.Sizes {
 		in = append(in, b.Buffer(fmt.Sprintf("t%d", i), m.Kind, ir.Read))
@@ -140,24 +138,37 @@ func (m *MultiNorm) Build(t Target) (*ir.Kernel, error) {
 	if m.Order == NormMax {
 		r.op = ReduceMax
 	}
-	sum := b.Var(b.F32(0)) // neutral for the largest |x| as well
 	operand := Operand{Kind: m.Kind}
-	e.visit = func(i int, at ir.Value, lanes int) {
-		v := b.Abs(b.Convert(load(b, in[i], operand, at, lanes, accessVector, nil), ir.F32))
+	ranges := groupRanges(m.Sizes, m.chunk(t))
+	group, lid := b.LinearGroup(), b.LocalID(0)
+	sum := b.Var(b.F32(0)) // 0 is neutral for the largest |x| as well
+	b.Range(b.U32(normElements), func(v ir.Value) {
+		x := b.Var(b.F32(0))
+		offset := b.Add(b.Mul(v, b.U32(uint32(local))), lid)
+		findTensor(b, ranges, group, func(i int, group ir.Value) {
+			at := b.Add(b.Mul(group, b.U32(uint32(m.chunk(t)))), offset)
+			b.If(b.Lt(at, b.U32(uint32(m.Sizes[i]))), func() {
+				b.Set(x, b.Convert(load(b, in[i], operand, at, 1, accessVector, nil), ir.F32))
+			}, nil)
+		})
+		y := b.Abs(b.Get(x))
 		switch m.Order {
 		case NormSquares:
-			v = b.Mul(v, v)
+			y = b.Mul(y, y)
 		case NormPower:
-			v = b.Pow(v, b.Splat(power, lanes))
+			y = b.Pow(y, power)
 		}
-		b.Set(sum, r.combine(partial{value: b.Get(sum)}, r.lanes(partial{value: v})).value)
+		b.Set(sum, r.combine(partial{value: b.Get(sum)}, partial{value: y}).value)
+	})
+	if t.config().tree {
+		tr := newTree(r, local)
+		tr.reduce(partial{value: b.Get(sum)}, lid, lid, local, 1)
+		at := b.Add(first, group)
+		b.If(b.And(b.Eq(lid, b.U32(0)), b.Lt(at, end)), func() { b.Store(out, at, tr.at(lid).value) }, nil)
+	} else {
+		at := b.Add(first, b.LinearID())
+		b.If(b.Lt(at, end), func() { b.Store(out, at, b.Get(sum)) }, nil)
 	}
-	e.tensors(e.ranges(), b.LinearGroup())
-	tr := newTree(r, s.local)
-	lid := b.LocalID(0)
-	tr.reduce(partial{value: b.Get(sum)}, lid, lid, s.local, 1)
-	at := b.Add(first, b.LinearGroup())
-	b.If(b.And(b.Eq(lid, b.U32(0)), b.Lt(at, end)), func() { b.Store(out, at, tr.at(lid).value) }, nil)
 	k, err := b.Build()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.what(), err)

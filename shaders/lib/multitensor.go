@@ -115,7 +115,6 @@ func (m *MultiTensor) Build(t Target) (*ir.Kernel, error) {
 		return nil, err
 	}
 	e := multiEmitter{MultiTensor: m, s: m.shape(t)}
-	e.visit = e.elements
 	k, err := e.build()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.what(), err)
@@ -132,9 +131,6 @@ type multiEmitter struct {
 	scalars []ir.Value
 	flag    *ir.Mem
 	raised  ir.Value // variable: this invocation has seen a reason to raise the flag
-
-	// visit handles lanes elements of tensor i from index at on; elements, unless a MultiNorm has another.
-	visit func(i int, at ir.Value, lanes int)
 }
 
 func (e *multiEmitter) build() (*ir.Kernel, error) {
@@ -162,38 +158,38 @@ func (e *multiEmitter) build() (*ir.Kernel, error) {
 	if e.Flag {
 		e.raised = b.Var(b.Bool(false))
 	}
-	e.tensors(e.ranges(), b.LinearGroup())
+	findTensor(b, groupRanges(e.Sizes, e.s.chunk()), b.LinearGroup(), e.tensor)
 	if e.Flag {
 		b.If(b.Get(e.raised), func() { b.Atomic(ir.OpAtomicOr, e.flag, b.U32(0), b.U32(1)) }, nil)
 	}
 	return b.Build()
 }
 
-// tensors finds the tensor of a workgroup by bisection among ranges, the first workgroup of each of which is known.
-func (e *multiEmitter) tensors(ranges []groupRange, group ir.Value) {
-	b := e.b
+// findTensor finds the tensor of a workgroup by bisection among ranges, the first workgroup of each of which is known.
+func findTensor(b *ir.Builder, ranges []groupRange, group ir.Value, f func(tensor int, group ir.Value)) {
 	switch len(ranges) {
 	case 0:
 	case 1:
 		// Workgroups that only fill the grid come to the last tensor; they are past its end.
-		e.tensor(ranges[0].tensor, b.Sub(group, b.U32(uint32(ranges[0].first))))
+		f(ranges[0].tensor, b.Sub(group, b.U32(uint32(ranges[0].first))))
 	default:
 		mid := len(ranges) / 2
 		b.If(b.Lt(group, b.U32(uint32(ranges[mid].first))),
-			func() { e.tensors(ranges[:mid], group) }, func() { e.tensors(ranges[mid:], group) })
+			func() { findTensor(b, ranges[:mid], group, f) }, func() { findTensor(b, ranges[mid:], group, f) })
 	}
 }
 
 // groupRange is the workgroups of one tensor, up to the next one's first.
 type groupRange struct{ tensor, first int }
 
-func (e *multiEmitter) ranges() []groupRange {
+// groupRanges gives each tensor that is not empty as many workgroups as it has chunks.
+func groupRanges(sizes []int, chunk int) []groupRange {
 	var out []groupRange
 	first := 0
-	for i, n := range e.Sizes {
+	for i, n := range sizes {
 		if n > 0 {
 			out = append(out, groupRange{i, first})
-			first += ceilDiv(n, e.s.chunk())
+			first += ceilDiv(n, chunk)
 		}
 	}
 	return out
@@ -208,11 +204,11 @@ func (e *multiEmitter) tensor(i int, group ir.Value) {
 	b.Range(b.U32(uint32(s.vectors)), func(v ir.Value) {
 		at := b.Add(first, b.Mul(v, b.U32(uint32(s.local))))
 		if n >= s.width {
-			b.If(b.Lt(at, full), func() { e.visit(i, b.Mul(at, b.U32(uint32(s.width))), s.width) }, nil)
+			b.If(b.Lt(at, full), func() { e.elements(i, b.Mul(at, b.U32(uint32(s.width))), s.width) }, nil)
 		}
 		if n%s.width != 0 {
 			b.If(b.Eq(at, full), func() {
-				b.For(b.U32(uint32(n/s.width*s.width)), b.U32(uint32(n)), b.U32(1), func(j ir.Value) { e.visit(i, j, 1) })
+				b.For(b.U32(uint32(n/s.width*s.width)), b.U32(uint32(n)), b.U32(1), func(j ir.Value) { e.elements(i, j, 1) })
 			}, nil)
 		}
 	})

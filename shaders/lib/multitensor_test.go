@@ -78,7 +78,7 @@ func multiNormCases() []kcase {
 					}
 				}
 			}
-			const room = 8192
+			const room = 1 << 16
 			bufs = append(bufs, array{kind: ir.F32, data: make([]float64, room)}, array{kind: ir.F32, data: []float64{0}, want: []float64{want}, rel: 1e-5})
 			partials, result := len(sizes), len(sizes)+1
 			out = append(out, kcase{name: fmt.Sprintf("multinorm %s %v", order, sizes), bufs: bufs, steps: func(t lib.Target) []step {
