@@ -77,7 +77,7 @@ func finishKernel(spec *lib.MatMul, acc ir.Kind) (*ir.Kernel, error) {
 	b.If(b.Lt(i, n), func() {
 		v := b.Load(x, i, 1)
 		if spec.Epilogue != nil {
-			v = spec.Epilogue(b, v)
+			v = spec.Epilogue(b, b.Convert(v, spec.AccKind()))
 		}
 		b.Store(out, i, b.Convert(v, spec.Out))
 	}, nil)

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"sync"
+
 	"github.com/anygpu/anygpu/backend/cpu/internal/gemm"
 	"github.com/anygpu/anygpu/shaders/interp"
 	"github.com/anygpu/anygpu/shaders/ir"
@@ -12,10 +14,14 @@ type floatMatMul struct {
 	spec   *lib.MatMul
 	pool   *interp.Pool
 	finish *interp.Program // from float32 to the output; nil if there is no epilogue
+
+	// small computes small products in float64: kernels compensate the rounding of their sums (lib.MatMulArgs.Precise).
+	small func() (native, error)
 }
 
 func newFloatMatMul(spec *lib.MatMul, pool *interp.Pool) (native, error) {
 	m := &floatMatMul{spec: spec, pool: pool}
+	m.small = sync.OnceValues(func() (native, error) { return matMulOf(spec, pool, ir.F64, ddot) })
 	if spec.Epilogue != nil {
 		k, err := finishKernel(spec, ir.F32)
 		if err != nil {
@@ -69,6 +75,13 @@ func (m *floatMatMul) run(buffers [][]byte, params []uint32) error {
 	n := a.Batch * a.M * a.N
 	if err != nil || n == 0 {
 		return err
+	}
+	if a.Precise() {
+		small, err := m.small()
+		if err != nil {
+			return err
+		}
+		return small(buffers, params)
 	}
 	s := getScratch()
 	defer s.put()

@@ -71,15 +71,11 @@ func (t Target) MatMulTiles() int { return len(matMulTiles[t.class()]) }
 // matMulParallel is how many workgroups keep a class of device busy; it need not be exact.
 var matMulParallel = [...]float64{blockCPU: 8, vulkanCPU: 8, openclCPU: 8, gpu: 128}
 
-// preciseProducts is the number of products up to which a matrix product compensates the rounding of its sums: launching
-// the kernel takes longer than the additions, and small products are where a caller compares with exact results.
-const preciseProducts = 1 << 19
-
 // maxPreciseTile bounds the outputs of an invocation that compensates, which needs two registers for each.
 const maxPreciseTile = 64
 
 func (s *MatMul) precise() bool {
-	return s.AccKind() == ir.F32 && satMul(satMul(satMul(s.M, s.N), s.K), s.Batch) <= preciseProducts
+	return s.AccKind() == ir.F32 && MatMulArgs{M: s.M, N: s.N, K: s.K, Batch: s.Batch}.Precise()
 }
 
 // pick returns the index of the tile with the least estimated time: waves of workgroups times their work, padding included.
