@@ -1,7 +1,5 @@
 package gemm
 
-import "unsafe"
-
 // The sizes of blocks, in elements.
 const (
 	blockRows  = 2048    // rows or columns packed at a time, if the operands are large
@@ -178,7 +176,7 @@ func (b *block) tiles(p0, p1, q0, q1 int) {
 			for p := p0; p < p1; p++ {
 				rows := min(s.rows, b.m-p*s.rows)
 				pa, aRow, aCol := b.panelA(p, k, kn)
-				s.tiles[vecs-1][rows-1](pa, aRow, aCol, pb, step, uintptr(kn), (*float32)(unsafe.Pointer(&b.c[(b.m0+p*s.rows)*n+col])), cRow, m, add, bias)
+				s.tiles[vecs-1][rows-1](pa, aRow, aCol, pb, step, uintptr(kn), &b.c[(b.m0+p*s.rows)*n+col], cRow, m, add, bias)
 			}
 		}
 	}

@@ -3,8 +3,11 @@ package gemm
 // dotShape says whether dot products are the way: nothing then has to be packed, but the partial sums of each result are
 // added at the end, and nothing is kept in the caches along K.
 func (t *task) dotShape() bool {
-	if t.K < 32 || !t.a.contiguous(t.K) || !t.b.contiguous(t.K) {
+	if t.K < 32 || !t.a.contiguous(t.K) {
 		return false
+	}
+	if !t.b.contiguous(t.K) { // if it is narrow, a transposition is cheap and tiles would be mostly edges
+		return t.b.across == 1 && t.N > 1 && t.N < t.isa.width()/2 && t.M >= 16 && t.K <= 4096
 	}
 	small := min(t.M, t.N)
 	return small <= 4 || small <= 24 && t.K <= 4096

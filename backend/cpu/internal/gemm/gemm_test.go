@@ -256,7 +256,6 @@ func TestShapes(t *testing.T) {
 
 // TestSameBits: the number of workers does not change a bit, nor does AVX2 instead of AVX-512 in outer products.
 func TestSameBits(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
 	for _, sh := range []shape{
 		{m: 150, n: 200, k: 700, batch: 1}, {m: 60, n: 333, k: 1100, batch: 2, la: columnMajor, lb: columnMajor, bias: true},
 		{m: 10, n: 500, k: 800, batch: 1, lb: columnMajor}, {m: 1, n: 900, k: 900, batch: 1}, {m: 40, n: 50, k: 60, batch: 20},
@@ -289,7 +288,6 @@ func TestSameBits(t *testing.T) {
 				t.Errorf("%v: %s gives other bits", sh, s.name)
 			}
 		})
-		_ = r
 	}
 }
 

@@ -71,14 +71,27 @@ func (s *isa) pack(from *rowTable, panel []float32, width int, v view, row0, row
 
 // floats returns the view with its rows contiguous along K as float32: itself, or a copy in scratch memory.
 func (t *task) floats(v view, rows int, s *scratch) view {
-	if v.kind == F32 {
+	contiguous := v.contiguous(t.K)
+	if v.kind == F32 && contiguous {
 		return v
 	}
-	mem := s.take(rows * t.K)
-	piece := max(1, (1<<14)/t.K)
-	parallel(t.workers, (rows+piece-1)/piece, piece*t.K, func(i int) {
-		r := i * piece
-		t.isa.copyRows[v.kind](&mem[r*t.K], uintptr(4*t.K), v.at(r, 0), uintptr(v.across*v.kind.Size()), uintptr(min(piece, rows-r)), uintptr(t.K))
-	})
-	return view{kind: F32, base: (*byte)(unsafe.Pointer(unsafe.SliceData(mem))), across: t.K, along: 1}
+	width := (t.K + group - 1) / group * group // the transposition writes whole groups
+	mem := s.take(rows * width)
+	out := view{kind: F32, base: (*byte)(unsafe.Pointer(unsafe.SliceData(mem))), across: width, along: 1}
+	if contiguous {
+		piece := max(1, (1<<14)/t.K)
+		parallel(t.workers, ceil(rows, piece), piece*t.K, func(i int) {
+			r := i * piece
+			t.isa.copyRows[v.kind](&mem[r*width], uintptr(4*width), v.at(r, 0), uintptr(v.across*v.kind.Size()), uintptr(min(piece, rows-r)), uintptr(t.K))
+		})
+		return out
+	}
+	var from rowTable
+	for k := 0; k < t.K; k += group {
+		for i := range from {
+			from[i] = v.at(0, min(k+i, t.K-1))
+		}
+		t.isa.transpose[v.kind](&mem[k], uintptr(4*width), (*[group]*byte)(&from), uintptr(rows))
+	}
+	return out
 }

@@ -6,17 +6,7 @@ import (
 	"math/rand/v2"
 	"syscall"
 	"testing"
-	"time"
 )
-
-// cpuTime is the processor time of the process.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 // guarded returns n bytes that end where a page without access begins, or start behind one.
 func guarded(t *testing.T, n int, atEnd bool) []byte {
