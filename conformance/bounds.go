@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/anygpu/anygpu/tensor"
 )
@@ -92,7 +93,7 @@ func boundOf(op *tensor.OpInfo, api string) bound {
 		if api == "vulkan" && b.vulkan > 0 {
 			b.ulp = b.vulkan
 		}
-	case exactOps[op.Name] || op.Kind == tensor.KindView:
+	case exactOps[op.Name] || strings.HasPrefix(op.Name, "bitwise_") || op.Kind == tensor.KindView:
 		b = bound{kind: exactBound}
 	case summedOps[op.Name] || op.Kind == tensor.KindTemplate:
 		b = bound{kind: summedBound, ulp: 4, why: "c*sqrt(K)*eps*sum|a||b|, c = 4"}
@@ -151,6 +152,9 @@ func (b bound) allowed(d tensor.DType, want float64, s scale) float64 {
 		e = b.ulp*math.Sqrt(math.Max(1, s.terms))*inner.eps*s.sum + inner.ulp(want)
 	case toleranceBound:
 		e = b.ulp * inner.eps * math.Max(s.largest, s.operand)
+	}
+	if b.kind == exactBound {
+		return 0
 	}
 	if d == tensor.Float64 {
 		e += 2 * own.ulp(want) // the reference's own rounding

@@ -75,5 +75,8 @@ func parseModule(name string, args map[string]string) (nn.Module, error) {
 	if m, err := parseWindowModule(name, args); m != nil || err != nil {
 		return m, err
 	}
+	if m, err := parseNormModule(name, args); m != nil || err != nil {
+		return m, err
+	}
 	return nil, &NotSupportedError{fmt.Sprintf("module %s with %v", name, args)}
 }

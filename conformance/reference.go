@@ -22,7 +22,9 @@ unit in their own last place besides. Rows that are parts of other operators' gr
 `)
 	ops := tensor.Ops()
 	slices.SortFunc(ops, func(a, b *tensor.OpInfo) int { return strings.Compare(a.Name, b.Name) })
-	part := func(o *tensor.OpInfo) bool { return strings.HasSuffix(o.Name, "_grad") || strings.HasSuffix(o.Name, "_share") || strings.HasSuffix(o.Name, "_backward") }
+	part := func(o *tensor.OpInfo) bool {
+		return strings.HasSuffix(o.Name, "_grad") || strings.HasSuffix(o.Name, "_share") || strings.HasSuffix(o.Name, "_backward")
+	}
 	for _, kind := range []tensor.OpKind{tensor.KindElementwise, tensor.KindReduction, tensor.KindTemplate, tensor.KindView, tensor.KindComposite, tensor.KindRandom, tensor.KindMove} {
 		writeOperators(&sb, kindTitles[kind], ops, func(o *tensor.OpInfo) bool { return o.Kind == kind && !part(o) })
 	}

@@ -194,6 +194,14 @@ func (x *run) gradients(op *tensor.OpInfo, in []tensor.Array, attrs tensor.Attrs
 // several operators, each rounded.
 const gradientTolerance = 1e-4
 
+// widerGradients are cases that float32 cannot hold to gradientTolerance.
+var widerGradients = map[string]struct {
+	tolerance float64
+	why       string
+}{
+	"logsumexp/float32/5-large": {2e-3, "e^(x - result) of a result near 10,000, which float32 has to half of 2^-10, in PyTorch too"},
+}
+
 func (x *run) compareGradient(op *tensor.OpInfo, in []tensor.Array, attrs tensor.Attrs, i int, got, want []float64) error {
 	if len(got) != len(want) {
 		return fmt.Errorf("the gradient of %s has %d elements on the device, %d on the CPU", operandName(op, i), len(got), len(want))
@@ -202,14 +210,18 @@ func (x *run) compareGradient(op *tensor.OpInfo, in []tensor.Array, attrs tensor
 	for _, w := range want {
 		largest = math.Max(largest, math.Abs(w))
 	}
-	x.bound = fmt.Sprintf("relative %g", gradientTolerance)
+	tolerance := gradientTolerance
+	if w, ok := widerGradients[strings.TrimPrefix(x.name, "gradients/")]; ok {
+		tolerance = w.tolerance
+	}
+	x.bound = fmt.Sprintf("relative %g", tolerance)
 	m := &Mismatch{What: "gradient of " + operandName(op, i), Op: op.Name, DType: "float32", Elements: len(want), Bound: x.bound, Attrs: attrsText(attrs)}
 	worst := -1.0
 	for k, w := range want {
 		if got[k] == w || math.IsNaN(got[k]) && math.IsNaN(w) {
 			continue
 		}
-		over := math.Abs(got[k]-w) / (gradientTolerance*math.Abs(w) + gradientTolerance/10*largest)
+		over := math.Abs(got[k]-w) / (tolerance*math.Abs(w) + tolerance/10*largest)
 		if over <= 1 {
 			continue
 		}

@@ -108,7 +108,10 @@ func (c *TrainingCase) RunSteps(dev backend.Device, steps int) (*TrainingResult,
 		r.Loss = append(r.Loss, loss)
 		r.GradNorm = append(r.GradNorm, norm)
 	}
-	for _, p := range model.NamedParameters() {
+	for _, p := range append(model.NamedParameters(), model.NamedBuffers()...) {
+		if !p.Tensor.DType().IsFloat() {
+			continue // the number of batches
+		}
 		if r.ParamNorm[p.Name], err = norm(p.Tensor.Detach()); err != nil {
 			return nil, err
 		}
@@ -117,9 +120,9 @@ func (c *TrainingCase) RunSteps(dev backend.Device, steps int) (*TrainingResult,
 }
 
 func (c *TrainingCase) load(model *nn.Sequential) error {
-	params := model.NamedParameters()
+	params := append(model.NamedParameters(), model.NamedBuffers()...)
 	if len(params) != len(c.init) {
-		return fmt.Errorf("%s: the model has %d parameters, init.npz %d", c.Name, len(params), len(c.init))
+		return fmt.Errorf("%s: the model has %d parameters and buffers, init.npz %d", c.Name, len(params), len(c.init))
 	}
 	for _, p := range params {
 		v := c.init[p.Name]
@@ -170,7 +173,7 @@ func (c *TrainingCase) step(dev backend.Device, model *nn.Sequential, opt optim.
 	}()
 	if x.DType() == tensor.Uint8 {
 		const mean, std = 0.2860, 0.3530 // FORMAT.md
-		x = x.Cast(tensor.Float32).DivScalar(255).SubScalar(mean).DivScalar(std)
+		x = x.Cast(tensor.Float32).DivScalar(255).SubScalar(mean).DivScalar(std).Unsqueeze(1) // [n, 1, 28, 28]
 	}
 	l := nn.CrossEntropy(model.Forward(s.To(x)), s.To(y))
 	opt.ZeroGrad()
