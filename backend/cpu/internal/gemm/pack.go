@@ -8,12 +8,20 @@ import (
 // scratch is memory for packed operands, kept between products.
 type scratch struct{ mem []float32 }
 
-var scratches = sync.Pool{New: func() any { return new(scratch) }}
+// There are two sorts, so that a large one is found where it is needed: for operands, and for the rows of a tile.
+var (
+	scratches = sync.Pool{New: func() any { return new(scratch) }}
+	smalls    = sync.Pool{New: func() any { return new(scratch) }}
+)
 
 // keep is how many values of scratch memory are kept for the next product.
 const keep = 16 << 20
 
 func getScratch() *scratch { return scratches.Get().(*scratch) }
+
+func getSmall() *scratch { return smalls.Get().(*scratch) }
+
+func (s *scratch) putSmall() { smalls.Put(s) }
 
 func (s *scratch) put() {
 	if cap(s.mem) <= keep {
