@@ -17,6 +17,13 @@ func TrainingBound(name string) float64 {
 	return 1e-4
 }
 
+// undetermined are parameters whose exact gradient is 0, so that Adam moves them by rounding errors: a bias before a batch
+// normalisation, which takes it away again with the mean.
+var undetermined = map[string]bool{"cnn_adamw/0.bias": true, "cnn_adamw/1.running_mean": true, "cnn_adamw/4.bias": true, "cnn_adamw/5.running_mean": true}
+
+// Determined reports whether a parameter's values follow from the recorded run, and not from how its sums were rounded.
+func (c *TrainingCase) Determined(name string) bool { return !undetermined[c.Name+"/"+name] }
+
 // quickSteps is how many steps of a recorded run a quick run repeats.
 const quickSteps = 10
 
@@ -56,6 +63,9 @@ func (c *TrainingCase) compare(got *TrainingResult, bound float64, whole bool) e
 	}
 	if whole {
 		for name, w := range want.ParamNorm {
+			if !c.Determined(name) {
+				continue
+			}
 			rel("norm of "+name, len(want.Loss), got.ParamNorm[name], w, bound)
 		}
 	}

@@ -172,7 +172,7 @@ func (c *TrainingCase) step(dev backend.Device, model *nn.Sequential, opt optim.
 		}
 	}()
 	if x.DType() == tensor.Uint8 {
-		const mean, std = 0.2860, 0.3530 // FORMAT.md
+		const mean, std = 0.2860, 0.3530                                                      // FORMAT.md
 		x = x.Cast(tensor.Float32).DivScalar(255).SubScalar(mean).DivScalar(std).Unsqueeze(1) // [n, 1, 28, 28]
 	}
 	l := nn.CrossEntropy(model.Forward(s.To(x)), s.To(y))
