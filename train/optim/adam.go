@@ -20,79 +20,64 @@ type AdamConfig struct {
 
 // Adam is the optimizer of Kingma and Ba, "Adam: a method for stochastic optimization" (2015), or with decoupled weight decay
 // AdamW of Loshchilov and Hutter, "Decoupled weight decay regularization" (2019).
-type Adam struct {
-	base
-	cfg       AdamConfig
-	decoupled bool
-}
+type Adam struct{ core[AdamConfig] }
 
 // NewAdam returns an Adam optimizer of the parameters.
-func NewAdam(params []*tensor.Tensor, cfg AdamConfig) *Adam { return newAdam(params, cfg, false, 0) }
+func NewAdam(params []*tensor.Tensor, cfg AdamConfig) *Adam {
+	return NewAdamGroups(one(params, cfg)...)
+}
+
+// NewAdamGroups returns an Adam optimizer of groups of parameters.
+func NewAdamGroups(groups ...ParamGroup[AdamConfig]) *Adam {
+	return &Adam{newCore(adamRule(false, 0), groups)}
+}
 
 // NewAdamW returns an AdamW optimizer of the parameters.
-func NewAdamW(params []*tensor.Tensor, cfg AdamConfig) *Adam { return newAdam(params, cfg, true, 1e-2) }
-
-func newAdam(params []*tensor.Tensor, cfg AdamConfig, decoupled bool, decay float64) *Adam {
-	for _, d := range []struct {
-		field  *float64
-		value  float64
-		signed bool
-	}{{&cfg.LR, 1e-3, true}, {&cfg.Beta1, 0.9, false}, {&cfg.Beta2, 0.999, false}, {&cfg.Eps, 1e-8, false}, {&cfg.WeightDecay, decay, false}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		} else if *d.field < 0 && !d.signed {
-			*d.field = 0
-		}
-	}
-	a := &Adam{base: newBase(params, cfg.LR), cfg: cfg, decoupled: decoupled}
-	if !(cfg.Beta1 < 1 && cfg.Beta2 < 1) {
-		a.fail(fmt.Errorf("optim: betas %v and %v; they must be less than 1", cfg.Beta1, cfg.Beta2))
-	}
-	return a
+func NewAdamW(params []*tensor.Tensor, cfg AdamConfig) *Adam {
+	return NewAdamWGroups(one(params, cfg)...)
 }
 
-// Step updates the parameters.
-func (a *Adam) Step() error {
-	groups, err := a.collect(2)
-	if err != nil {
-		return err
-	}
-	for _, g := range groups {
-		c1 := 1 - math.Pow(a.cfg.Beta1, float64(g.steps))
-		c2 := 1 - math.Pow(a.cfg.Beta2, float64(g.steps))
-		err := tensor.UpdateInPlace(tensor.InPlaceUpdate{
-			Name:    "adam",
-			BodyKey: fmt.Sprintf("decoupled=%t", a.decoupled),
-			Tensors: g.tensors,
-			Access:  access(2),
-			Scalars: float32s(a.cfg.Beta1, 1-a.cfg.Beta1, a.cfg.Beta2, 1-a.cfg.Beta2, a.lr/c1, 1/math.Sqrt(c2), a.cfg.Eps, a.decay()),
-			Body:    a.body,
-		})
-		if err != nil {
-			return fmt.Errorf("optim: Adam: %w", err)
-		}
-	}
-	return nil
+// NewAdamWGroups returns an AdamW optimizer of groups of parameters.
+func NewAdamWGroups(groups ...ParamGroup[AdamConfig]) *Adam {
+	return &Adam{newCore(adamRule(true, 1e-2), groups)}
 }
 
-// decay is the weight decay as body uses it: a factor of the parameter for AdamW, an addend's factor for Adam.
-func (a *Adam) decay() float64 {
-	if a.decoupled {
-		return 1 - a.lr*a.cfg.WeightDecay
+func adamRule(decoupled bool, decay float64) rule[AdamConfig] {
+	return rule[AdamConfig]{
+		name: map[bool]string{false: "adam", true: "adamw"}[decoupled],
+		lr:   func(c *AdamConfig) *float64 { return &c.LR },
+		prepare: func(c *AdamConfig) error {
+			orDefault(&c.LR, 1e-3)
+			defaults(field{"beta1", &c.Beta1, 0.9}, field{"beta2", &c.Beta2, 0.999}, field{"eps", &c.Eps, 1e-8}, field{"weight decay", &c.WeightDecay, decay})
+			if !(c.Beta1 < 1 && c.Beta2 < 1) {
+				return fmt.Errorf("optim: betas %v and %v; they must be less than 1", c.Beta1, c.Beta2)
+			}
+			return nil
+		},
+		arrays: func(*AdamConfig) []string { return []string{"exp_avg", "exp_avg_sq"} },
+		update: func(c *AdamConfig, steps int) kernel {
+			c1 := 1 - math.Pow(c.Beta1, float64(steps))
+			c2 := 1 - math.Pow(c.Beta2, float64(steps))
+			decay := c.WeightDecay
+			if decoupled {
+				decay = 1 - c.LR*c.WeightDecay // a factor of the parameter; without it, of an addend of the gradient
+			}
+			return kernel{
+				scalars: []float64{c.Beta1, 1 - c.Beta1, c.Beta2, 1 - c.Beta2, c.LR / c1, 1 / math.Sqrt(c2), c.Eps, decay},
+				body: func(b *ir.Builder, v, s []ir.Value) []ir.Value {
+					p, grad, mean, square := v[0], v[1], v[2], v[3]
+					beta1, rest1, beta2, rest2, stepSize, invSqrtC2, eps, decay := s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]
+					if decoupled {
+						p = b.Mul(p, decay)
+					} else {
+						grad = b.Add(grad, b.Mul(p, decay))
+					}
+					mean = b.Add(b.Mul(mean, beta1), b.Mul(grad, rest1))
+					square = b.Add(b.Mul(square, beta2), b.Mul(b.Mul(grad, grad), rest2))
+					denom := b.Add(b.Mul(b.Sqrt(square), invSqrtC2), eps)
+					return []ir.Value{b.Sub(p, b.Mul(b.Div(mean, denom), stepSize)), mean, square}
+				},
+			}
+		},
 	}
-	return a.cfg.WeightDecay
-}
-
-func (a *Adam) body(b *ir.Builder, vals, _, sc []ir.Value) ([]ir.Value, ir.Value) {
-	p, grad, m, v := vals[0], vals[1], vals[2], vals[3]
-	beta1, rest1, beta2, rest2, stepSize, invSqrtC2, eps, decay := sc[0], sc[1], sc[2], sc[3], sc[4], sc[5], sc[6], sc[7]
-	if a.decoupled {
-		p = b.Mul(p, decay)
-	} else {
-		grad = b.Add(grad, b.Mul(p, decay))
-	}
-	m = b.Add(b.Mul(m, beta1), b.Mul(grad, rest1))
-	v = b.Add(b.Mul(v, beta2), b.Mul(b.Mul(grad, grad), rest2))
-	denom := b.Add(b.Mul(b.Sqrt(v), invSqrtC2), eps)
-	return []ir.Value{b.Sub(p, b.Mul(b.Div(m, denom), stepSize)), m, v}, nil
 }

@@ -11,6 +11,14 @@
 //	loss.Backward()
 //	opt.Step()
 //
+// Groups of parameters have configurations of their own, a [Scheduler] or a [ReduceOnPlateau] moves the learning rates,
+// [ClipGradNorm] limits the gradients before the step, and an [EMA] averages the weights after it:
+//
+//	opt := optim.NewAdamWGroups(
+//		optim.ParamGroup[optim.AdamConfig]{Params: weights, Config: optim.AdamConfig{LR: 3e-4, WeightDecay: 0.1}},
+//		optim.ParamGroup[optim.AdamConfig]{Params: biases, Config: optim.AdamConfig{LR: 3e-4, WeightDecay: -1}}) // none
+//	sched := optim.NewScheduler(opt, optim.Warmup(100, 0.01, optim.Cosine(900, 0)))
+//
 // # Invariants
 //
 //   - Formulas, defaults and their order of evaluation are PyTorch's.

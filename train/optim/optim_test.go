@@ -64,6 +64,68 @@ func adamReference(c optim.AdamConfig, decoupled bool) reference {
 	}
 }
 
+func rmspropReference(c optim.RMSpropConfig) reference {
+	var square, mean, momentum []float64
+	return func(p, grad []float64) {
+		if square == nil {
+			square, mean, momentum = make([]float64, len(p)), make([]float64, len(p)), make([]float64, len(p))
+		}
+		for i := range p {
+			g := grad[i] + c.WeightDecay*p[i]
+			square[i] = c.Alpha*square[i] + (1-c.Alpha)*g*g
+			spread := square[i]
+			if c.Centered {
+				mean[i] = c.Alpha*mean[i] + (1-c.Alpha)*g
+				spread -= mean[i] * mean[i]
+			}
+			momentum[i] = c.Momentum*momentum[i] + g/(math.Sqrt(spread)+c.Eps)
+			p[i] -= c.LR * momentum[i]
+		}
+	}
+}
+
+func adagradReference(c optim.AdagradConfig) reference {
+	var sum []float64
+	t := 0.0
+	return func(p, grad []float64) {
+		if sum == nil {
+			sum = make([]float64, len(p))
+			for i := range sum {
+				sum[i] = c.InitialAccumulator
+			}
+		}
+		for i := range p {
+			g := grad[i] + c.WeightDecay*p[i]
+			sum[i] += g * g
+			p[i] -= c.LR / (1 + t*c.LRDecay) * g / (math.Sqrt(sum[i]) + c.Eps)
+		}
+		t++
+	}
+}
+
+func lionReference(c optim.LionConfig) reference {
+	var m []float64
+	return func(p, grad []float64) {
+		if m == nil {
+			m = make([]float64, len(p))
+		}
+		for i := range p {
+			update := 0.0
+			if c1 := c.Beta1*m[i] + (1-c.Beta1)*grad[i]; c1 != 0 {
+				update = math.Copysign(1, c1)
+			}
+			p[i] -= c.LR * (update + c.WeightDecay*p[i])
+			m[i] = c.Beta2*m[i] + (1-c.Beta2)*grad[i]
+		}
+	}
+}
+
+var (
+	rmspropFull = optim.RMSpropConfig{LR: 0.01, Alpha: 0.9, Eps: 1e-3, WeightDecay: 0.1, Momentum: 0.5, Centered: true}
+	adagradFull = optim.AdagradConfig{LR: 0.1, LRDecay: 0.2, Eps: 1e-6, WeightDecay: 0.1, InitialAccumulator: 0.5}
+	lionFull    = optim.LionConfig{LR: 0.01, Beta1: 0.8, Beta2: 0.95, WeightDecay: 0.1}
+)
+
 var adamFull = optim.AdamConfig{LR: 0.01, Beta1: 0.8, Beta2: 0.95, Eps: 1e-6, WeightDecay: 0.1}
 
 var cases = []struct {
@@ -85,6 +147,16 @@ var cases = []struct {
 		func() reference { return adamReference(adamFull, false) }},
 	{"adamw", func(p []*tensor.Tensor) optim.Optimizer { return optim.NewAdamW(p, adamFull) },
 		func() reference { return adamReference(adamFull, true) }},
+	{"rmsprop", func(p []*tensor.Tensor) optim.Optimizer { return optim.NewRMSprop(p, rmspropFull) },
+		func() reference { return rmspropReference(rmspropFull) }},
+	{"rmsprop defaults", func(p []*tensor.Tensor) optim.Optimizer { return optim.NewRMSprop(p, optim.RMSpropConfig{}) },
+		func() reference { return rmspropReference(optim.RMSpropConfig{LR: 0.01, Alpha: 0.99, Eps: 1e-8}) }},
+	{"adagrad", func(p []*tensor.Tensor) optim.Optimizer { return optim.NewAdagrad(p, adagradFull) },
+		func() reference { return adagradReference(adagradFull) }},
+	{"adagrad defaults", func(p []*tensor.Tensor) optim.Optimizer { return optim.NewAdagrad(p, optim.AdagradConfig{}) },
+		func() reference { return adagradReference(optim.AdagradConfig{LR: 0.01, Eps: 1e-10}) }},
+	{"lion", func(p []*tensor.Tensor) optim.Optimizer { return optim.NewLion(p, lionFull) },
+		func() reference { return lionReference(lionFull) }},
 	{"adam defaults", func(p []*tensor.Tensor) optim.Optimizer { return optim.NewAdam(p, optim.AdamConfig{}) },
 		func() reference {
 			return adamReference(optim.AdamConfig{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}, false)
@@ -214,6 +286,10 @@ func TestConfigErrors(t *testing.T) {
 		{"momentum -1", optim.NewSGD(p, optim.SGDConfig{LR: 1, Momentum: -1})},
 		{"learning rate -1", optim.NewAdam(p, optim.AdamConfig{LR: -1})},
 		{"betas 1 and", optim.NewAdamW(p, optim.AdamConfig{Beta1: 1})},
+		{"betas 0.9 and 2", optim.NewLion(p, optim.LionConfig{Beta2: 2})},
+		{"alpha 1.5", optim.NewRMSprop(p, optim.RMSpropConfig{Alpha: 1.5})},
+		{"learning rate decay -1", optim.NewAdagrad(p, optim.AdagradConfig{LRDecay: -1})},
+		{"learning rate -2", optim.NewSGDGroups(optim.ParamGroup[optim.SGDConfig]{Params: p, Config: optim.SGDConfig{LR: -2}})},
 		{"list of parameters is empty", optim.NewAdam(nil, optim.AdamConfig{})},
 		{"parameters 0 and 1 are the same tensor", optim.NewSGD(append(p, p[0]), optim.SGDConfig{LR: 1})},
 		{"is not a leaf", optim.NewSGD([]*tensor.Tensor{p[0].MulScalar(2)}, optim.SGDConfig{LR: 1})},

@@ -14,20 +14,65 @@ type Optimizer interface {
 	Step() error
 	// ZeroGrad drops the gradients.
 	ZeroGrad()
-	// Parameters returns the parameters.
+	// Parameters returns the parameters of all groups.
 	Parameters() []*tensor.Tensor
-	// SetLR changes the learning rate of later steps.
+	// SetLR changes the learning rate of later steps, in all groups.
 	SetLR(lr float64)
-	// LR returns the learning rate.
+	// LR returns the learning rate of the first group.
 	LR() float64
+	// Groups returns the number of parameter groups.
+	Groups() int
+	// GroupLR returns the learning rate of group i.
+	GroupLR(i int) float64
+	// SetGroupLR changes the learning rate of later steps of group i.
+	SetGroupLR(i int, lr float64)
+	// StateDict returns what the optimizer remembers between steps.
+	StateDict() (*StateDict, error)
+	// LoadStateDict takes over a state.
+	LoadStateDict(*StateDict) error
 }
 
-// base is what all optimizers share: parameters, and state arrays of each parameter by index.
-type base struct {
-	params []*tensor.Tensor
-	lr     float64
-	err    error // of the configuration
+// ParamGroup is a set of parameters with a configuration of their own: a learning rate, a weight decay, and so on.
+type ParamGroup[C any] struct {
+	Params []*tensor.Tensor
+	Config C
+}
+
+// rule is what tells one optimizer from another.
+type rule[C any] struct {
+	name string
+	// prepare fills in defaults and says what is wrong with a configuration.
+	prepare func(cfg *C) error
+	lr      func(cfg *C) *float64
+	// arrays names the state arrays of a parameter, as PyTorch's state_dict does.
+	arrays func(cfg *C) []string
+	// initial is the first value of the state arrays; nil is 0.
+	initial func(cfg *C) float64
+	// update returns the kernel's key, scalars and body for the steps-th step of a parameter.
+	update func(cfg *C, steps int) kernel
+}
+
+// kernel is what [tensor.UpdateInPlace] runs. The body gets parameter, gradient and state arrays and returns the new parameter and
+// states.
+type kernel struct {
+	key     string
+	scalars []float64
+	body    func(b *ir.Builder, v, s []ir.Value) []ir.Value
+}
+
+// core is what all optimizers share.
+type core[C any] struct {
+	rule   rule[C]
+	params []*tensor.Tensor // of all groups
+	groups []group[C]
 	states []paramState
+	err    error // of the configuration
+}
+
+// group is a parameter group: the parameters from index first up to end.
+type group[C any] struct {
+	cfg        C
+	first, end int
 }
 
 // paramState is the state of one parameter.
@@ -36,80 +81,162 @@ type paramState struct {
 	arrays []*tensor.Tensor // float32, of the parameter's shape
 }
 
-func newBase(params []*tensor.Tensor, lr float64) base {
-	b := base{params: params, lr: lr, states: make([]paramState, len(params))}
+func newCore[C any](r rule[C], groups []ParamGroup[C]) core[C] {
+	c := core[C]{rule: r}
 	seen := map[*tensor.Tensor]int{}
-	for i, p := range params {
-		if j, dup := seen[p]; dup {
-			b.fail(fmt.Errorf("optim: parameters %d and %d are the same tensor", j, i))
+	for _, g := range groups {
+		cfg := g.Config
+		if err := r.prepare(&cfg); err != nil {
+			c.fail(err)
 		}
-		seen[p] = i
-		if !p.IsLeaf() {
-			b.fail(fmt.Errorf("optim: parameter %d (%v) is not a leaf: only tensors that were not computed can be optimized", i, p))
+		if lr := *r.lr(&cfg); !(lr >= 0) {
+			c.fail(fmt.Errorf("optim: learning rate %v; it must not be negative", lr))
 		}
+		first := len(c.params)
+		for _, p := range g.Params {
+			i := len(c.params)
+			if j, dup := seen[p]; dup {
+				c.fail(fmt.Errorf("optim: parameters %d and %d are the same tensor", j, i))
+			}
+			seen[p] = i
+			if !p.IsLeaf() {
+				c.fail(fmt.Errorf("optim: parameter %d (%v) is not a leaf: only tensors that were not computed can be optimized", i, p))
+			}
+			c.params = append(c.params, p)
+		}
+		c.groups = append(c.groups, group[C]{cfg: cfg, first: first, end: len(c.params)})
 	}
-	if len(params) == 0 {
-		b.fail(fmt.Errorf("optim: the list of parameters is empty"))
+	if len(c.params) == 0 {
+		c.fail(fmt.Errorf("optim: the list of parameters is empty"))
 	}
-	if !(lr >= 0) {
-		b.fail(fmt.Errorf("optim: learning rate %v; it must not be negative", lr))
-	}
-	return b
+	c.states = make([]paramState, len(c.params))
+	return c
 }
 
-func (b *base) fail(err error) {
-	if b.err == nil {
-		b.err = err
+func one[C any](params []*tensor.Tensor, cfg C) []ParamGroup[C] {
+	return []ParamGroup[C]{{Params: params, Config: cfg}}
+}
+
+func (c *core[C]) fail(err error) {
+	if c.err == nil {
+		c.err = err
 	}
 }
 
-// Parameters returns the parameters.
-func (b *base) Parameters() []*tensor.Tensor { return b.params }
+// Parameters returns the parameters of all groups.
+func (c *core[C]) Parameters() []*tensor.Tensor { return c.params }
 
 // ZeroGrad drops the gradients.
-func (b *base) ZeroGrad() {
-	for _, p := range b.params {
+func (c *core[C]) ZeroGrad() {
+	for _, p := range c.params {
 		p.ZeroGrad()
 	}
 }
 
-// SetLR changes the learning rate of later steps.
-func (b *base) SetLR(lr float64) { b.lr = lr }
-
-// LR returns the learning rate.
-func (b *base) LR() float64 { return b.lr }
-
-// Free gives the state's memory back.
-func (b *base) Free() {
-	for i := range b.states {
-		for _, t := range b.states[i].arrays {
-			t.Free()
-		}
-		b.states[i] = paramState{}
+// SetLR changes the learning rate of later steps, in all groups.
+func (c *core[C]) SetLR(lr float64) {
+	for i := range c.groups {
+		c.SetGroupLR(i, lr)
 	}
 }
 
-// group is a set of parameters that take the same step: equal step count, device and dtype.
-type group struct {
-	steps   int // including this one
-	tensors [][]*tensor.Tensor
+// LR returns the learning rate of the first group.
+func (c *core[C]) LR() float64 { return c.GroupLR(0) }
+
+// Groups returns the number of parameter groups.
+func (c *core[C]) Groups() int { return len(c.groups) }
+
+// GroupLR returns the learning rate of group i; 0 if there is no such group.
+func (c *core[C]) GroupLR(i int) float64 {
+	if i < 0 || i >= len(c.groups) {
+		return 0
+	}
+	return *c.rule.lr(&c.groups[i].cfg)
 }
 
-type groupKey struct {
+// SetGroupLR changes the learning rate of later steps of group i. A negative one, or a group that is not there, is the
+// error of every later Step.
+func (c *core[C]) SetGroupLR(i int, lr float64) {
+	switch {
+	case i < 0 || i >= len(c.groups):
+		c.fail(fmt.Errorf("optim: group %d of %d", i, len(c.groups)))
+	case !(lr >= 0):
+		c.fail(fmt.Errorf("optim: learning rate %v; it must not be negative", lr))
+	default:
+		*c.rule.lr(&c.groups[i].cfg) = lr
+	}
+}
+
+// Free gives the state's memory back; the next step starts with a new state.
+func (c *core[C]) Free() {
+	for i := range c.states {
+		for _, t := range c.states[i].arrays {
+			t.Free()
+		}
+		c.states[i] = paramState{}
+	}
+}
+
+// Step updates the parameters that have gradients: one kernel for those of one group, device, dtype and step count, or
+// several where a kernel cannot bind them all.
+func (c *core[C]) Step() error {
+	if c.err != nil {
+		return c.err
+	}
+	for i := range c.groups {
+		g := &c.groups[i]
+		batches, err := c.collect(g)
+		if err != nil {
+			return err
+		}
+		for _, bt := range batches {
+			k := c.rule.update(&g.cfg, bt.steps)
+			scalars := make([]float32, len(k.scalars))
+			for j, v := range k.scalars {
+				scalars[j] = float32(v)
+			}
+			err := tensor.UpdateInPlace(tensor.InPlaceUpdate{
+				Name:    c.rule.name,
+				BodyKey: c.rule.name + "|" + k.key,
+				Tensors: bt.rows,
+				Access:  access(len(bt.rows[0]) - 2),
+				Scalars: scalars,
+				Body: func(b *ir.Builder, vals, _, sc []ir.Value) ([]ir.Value, ir.Value) {
+					return k.body(b, vals, sc), nil
+				},
+			})
+			if err != nil {
+				return fmt.Errorf("optim: %s: %w", c.rule.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// batch is a set of parameters that take the same step: equal step count, device and dtype. Each row is parameter, gradient,
+// state arrays.
+type batch struct {
+	steps int // including this one
+	rows  [][]*tensor.Tensor
+}
+
+type batchKey struct {
 	steps  int
 	device any
 	dtype  tensor.DType
 }
 
-// collect gathers the parameters that have gradients, with n state arrays each, made or moved as needed, in groups in
-// order of first appearance. Each row is parameter, gradient, state arrays.
-func (b *base) collect(n int) ([]group, error) {
-	if b.err != nil {
-		return nil, b.err
+// collect gathers a group's parameters that have gradients, with their state arrays, made or moved as needed, in batches in order
+// of first appearance.
+func (c *core[C]) collect(g *group[C]) ([]batch, error) {
+	n, initial := len(c.rule.arrays(&g.cfg)), 0.0
+	if c.rule.initial != nil {
+		initial = c.rule.initial(&g.cfg)
 	}
-	var groups []group
-	index := map[groupKey]int{}
-	for i, p := range b.params {
+	var batches []batch
+	index := map[batchKey]int{}
+	for i := g.first; i < g.end; i++ {
+		p := c.params[i]
 		grad := p.Grad()
 		if grad == nil {
 			continue
@@ -120,9 +247,12 @@ func (b *base) collect(n int) ([]group, error) {
 		if err := grad.Err(); err != nil {
 			return nil, fmt.Errorf("optim: gradient of parameter %d: %w", i, err)
 		}
-		st := &b.states[i]
+		if p.DType() == tensor.Float64 {
+			return nil, fmt.Errorf("optim: parameter %d (%v): optimizers compute in float32; Cast the model to float32", i, p)
+		}
+		st := &c.states[i]
 		for len(st.arrays) < n {
-			st.arrays = append(st.arrays, tensor.Zeros(p.Device(), tensor.Float32, p.Shape()...))
+			st.arrays = append(st.arrays, tensor.Full(p.Device(), tensor.Float32, initial, p.Shape()...))
 		}
 		row := []*tensor.Tensor{p, grad}
 		for _, t := range st.arrays {
@@ -134,16 +264,16 @@ func (b *base) collect(n int) ([]group, error) {
 			row = append(row, t)
 		}
 		st.steps++
-		key := groupKey{st.steps, p.Device(), p.DType()}
-		g, ok := index[key]
+		key := batchKey{st.steps, p.Device(), p.DType()}
+		at, ok := index[key]
 		if !ok {
-			g = len(groups)
-			index[key] = g
-			groups = append(groups, group{steps: st.steps})
+			at = len(batches)
+			index[key] = at
+			batches = append(batches, batch{steps: st.steps})
 		}
-		groups[g].tensors = append(groups[g].tensors, row)
+		batches[at].rows = append(batches[at].rows, row)
 	}
-	return groups, nil
+	return batches, nil
 }
 
 // access says what an optimizer's kernel does with each array of a row.
@@ -155,10 +285,37 @@ func access(states int) []ir.Access {
 	return a
 }
 
-func float32s(v ...float64) []float32 {
-	out := make([]float32, len(v))
-	for i, x := range v {
-		out[i] = float32(x)
+// field is a configuration's field with its default.
+type field struct {
+	name  string
+	value *float64
+	def   float64
+}
+
+// defaults fills in fields that are 0 and makes negative ones 0.
+func defaults(fields ...field) {
+	for _, f := range fields {
+		if *f.value == 0 {
+			*f.value = f.def
+		} else if *f.value < 0 {
+			*f.value = 0
+		}
 	}
-	return out
+}
+
+// notNegative says which field is negative or not a number.
+func notNegative(fields ...field) error {
+	for _, f := range fields {
+		if !(*f.value >= 0) {
+			return fmt.Errorf("optim: %s %v; it must not be negative", f.name, *f.value)
+		}
+	}
+	return nil
+}
+
+// orDefault sets a learning rate that is 0; a negative one stays, as an error.
+func orDefault(lr *float64, def float64) {
+	if *lr == 0 {
+		*lr = def
+	}
 }

@@ -18,65 +18,52 @@ type SGDConfig struct {
 
 // SGD is stochastic gradient descent with momentum (Sutskever et al., "On the importance of initialization and momentum in
 // deep learning", 2013, in PyTorch's form: v = momentum*v + (1-dampening)*g, p -= lr*v, where the first v is g).
-type SGD struct {
-	base
-	cfg SGDConfig
-}
+type SGD struct{ core[SGDConfig] }
 
 // NewSGD returns an SGD optimizer of the parameters.
-func NewSGD(params []*tensor.Tensor, cfg SGDConfig) *SGD {
-	s := &SGD{base: newBase(params, cfg.LR), cfg: cfg}
-	switch {
-	case cfg.Momentum < 0:
-		s.fail(fmt.Errorf("optim: momentum %v; it must not be negative", cfg.Momentum))
-	case cfg.WeightDecay < 0:
-		s.fail(fmt.Errorf("optim: weight decay %v; it must not be negative", cfg.WeightDecay))
-	case cfg.Nesterov && (cfg.Momentum <= 0 || cfg.Dampening != 0):
-		s.fail(fmt.Errorf("optim: Nesterov momentum requires a momentum and zero dampening, got %v and %v", cfg.Momentum, cfg.Dampening))
-	}
-	return s
-}
+func NewSGD(params []*tensor.Tensor, cfg SGDConfig) *SGD { return NewSGDGroups(one(params, cfg)...) }
 
-// Step updates the parameters.
-func (s *SGD) Step() error {
-	states := 0
-	if s.cfg.Momentum != 0 {
-		states = 1
-	}
-	groups, err := s.collect(states)
-	if err != nil {
-		return err
-	}
-	for _, g := range groups {
+// NewSGDGroups returns an SGD optimizer of groups of parameters.
+func NewSGDGroups(groups ...ParamGroup[SGDConfig]) *SGD { return &SGD{newCore(sgdRule, groups)} }
+
+var sgdRule = rule[SGDConfig]{
+	name: "sgd",
+	lr:   func(c *SGDConfig) *float64 { return &c.LR },
+	prepare: func(c *SGDConfig) error {
+		if c.Nesterov && (c.Momentum <= 0 || c.Dampening != 0) {
+			return fmt.Errorf("optim: Nesterov momentum requires a momentum and zero dampening, got %v and %v", c.Momentum, c.Dampening)
+		}
+		return notNegative(field{"momentum", &c.Momentum, 0}, field{"weight decay", &c.WeightDecay, 0})
+	},
+	arrays: func(c *SGDConfig) []string {
+		if c.Momentum == 0 {
+			return nil
+		}
+		return []string{"momentum_buffer"}
+	},
+	update: func(c *SGDConfig, steps int) kernel {
 		// The first velocity is the gradient itself: the old one is zero and the gradient's factor is 1.
-		factor := 1 - s.cfg.Dampening
-		if g.steps == 1 {
+		factor := 1 - c.Dampening
+		if steps == 1 {
 			factor = 1
 		}
-		err := tensor.UpdateInPlace(tensor.InPlaceUpdate{
-			Name:    "sgd",
-			BodyKey: fmt.Sprintf("momentum=%t,nesterov=%t", states == 1, s.cfg.Nesterov),
-			Tensors: g.tensors,
-			Access:  access(states),
-			Scalars: float32s(s.lr, s.cfg.WeightDecay, s.cfg.Momentum, factor),
-			Body: func(b *ir.Builder, vals, _, sc []ir.Value) ([]ir.Value, ir.Value) {
-				lr, decay, momentum, factor := sc[0], sc[1], sc[2], sc[3]
-				p := vals[0]
-				grad := b.Add(vals[1], b.Mul(p, decay))
-				if states == 0 {
-					return []ir.Value{b.Sub(p, b.Mul(grad, lr))}, nil
+		withMomentum, nesterov := c.Momentum != 0, c.Nesterov
+		return kernel{
+			key:     fmt.Sprintf("momentum=%t,nesterov=%t", withMomentum, nesterov),
+			scalars: []float64{c.LR, c.WeightDecay, c.Momentum, factor},
+			body: func(b *ir.Builder, v, s []ir.Value) []ir.Value {
+				p, lr, decay, momentum, factor := v[0], s[0], s[1], s[2], s[3]
+				grad := b.Add(v[1], b.Mul(p, decay))
+				if !withMomentum {
+					return []ir.Value{b.Sub(p, b.Mul(grad, lr))}
 				}
-				v := b.Add(b.Mul(vals[2], momentum), b.Mul(grad, factor))
-				d := v
-				if s.cfg.Nesterov {
-					d = b.Add(grad, b.Mul(v, momentum))
+				velocity := b.Add(b.Mul(v[2], momentum), b.Mul(grad, factor))
+				d := velocity
+				if nesterov {
+					d = b.Add(grad, b.Mul(velocity, momentum))
 				}
-				return []ir.Value{b.Sub(p, b.Mul(d, lr)), v}, nil
+				return []ir.Value{b.Sub(p, b.Mul(d, lr)), velocity}
 			},
-		})
-		if err != nil {
-			return fmt.Errorf("optim: SGD: %w", err)
 		}
-	}
-	return nil
+	},
 }
