@@ -88,7 +88,7 @@ func (g *GradScaler) LastOverflow() ([]BadGradient, error) {
 func countBad(t *tensor.Tensor) (infs, nans int, err error) {
 	s := tensor.NewScope(t.Device())
 	defer s.Close()
-	x := s.To(t.Detach())
+	x := s.To(t).Detach()
 	count := func(y *tensor.Tensor) int {
 		v, e := y.Cast(tensor.Int32).Sum().Item()
 		if err == nil {

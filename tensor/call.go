@@ -41,20 +41,11 @@ func begin(op *OpInfo, ts ...*Tensor) *call {
 			return c.stop("", err)
 		}
 	}
-	if cast := c.scope.currentCaster(); cast != nil && op.Class != AsIs {
-		in, err := cast(op, c.in)
-		if err != nil {
-			return c.stop("", err)
-		}
-		for _, t := range in {
-			if t.Err() != nil {
-				c.err = t.Err()
-				return c
-			}
-		}
-		c.in = in
+	if c.autocast(); c.err != nil {
+		return c
 	}
 	c.oneDevice()
+	c.observe(ts, nil)
 	return c
 }
 
@@ -165,6 +156,7 @@ func (c *call) runSteps(steps []step, outs ...*Tensor) {
 		st.release() // the node has its own claim
 	}
 	c.temps = nil
+	c.observe(nil, outs)
 }
 
 // dense returns a binding of t's elements in row-major order: t's own memory, or that of a copy.

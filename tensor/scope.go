@@ -27,7 +27,8 @@ type Scope struct {
 	caster   Caster
 	noCast   bool
 	redirect *Scope // where results go while a backward pass runs
-	origin   site   // of the operator whose gradient is being computed: its place is the one that errors name
+	observer *observation
+	origin   site // of the operator whose gradient is being computed: its place is the one that errors name
 }
 
 // refList is apart from the scope so that a cleanup can free a scope that was dropped without Close.
