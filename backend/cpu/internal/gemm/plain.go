@@ -51,8 +51,8 @@ func plainTile(rows int) tileFunc {
 // plainRow computes a row of a tile.
 func plainRow(a *float32, aCol uintptr, b *float32, bStep uintptr, k int) (sums [8]float32) {
 	var s0, s1, s2, s3, s4, s5, s6, s7 float32
-	for range k {
-		x, y := *a, (*[8]float32)(unsafe.Pointer(b))
+	for i := range uintptr(k) { // no pointer past the end, for the garbage collector's sake
+		x, y := *at(a, i*aCol), (*[8]float32)(unsafe.Pointer(at(b, i*bStep)))
 		s0 += x * y[0]
 		s1 += x * y[1]
 		s2 += x * y[2]
@@ -61,7 +61,6 @@ func plainRow(a *float32, aCol uintptr, b *float32, bStep uintptr, k int) (sums 
 		s5 += x * y[5]
 		s6 += x * y[6]
 		s7 += x * y[7]
-		a, b = at(a, aCol), at(b, bStep)
 	}
 	return [8]float32{s0, s1, s2, s3, s4, s5, s6, s7}
 }
