@@ -21,9 +21,9 @@ func (c comparison) check(got, want []float64) (measured, error) {
 	m := measured{bound: c.bound.describe(c.dtype)}
 	bad, at, worst := 0, -1, 0.0
 	for i, w := range want {
-		ulp, ok := c.element(i, got[i], w)
+		ulp, of, ok := c.element(i, got[i], w)
 		if !math.IsInf(ulp, 0) && !math.IsNaN(ulp) {
-			m.add(measured{ulp: ulp, has: c.dtype.IsFloat()})
+			m.add(measured{ulp: ulp, ofBound: of, has: c.dtype.IsFloat()})
 		}
 		if ok {
 			continue
@@ -43,24 +43,17 @@ func (c comparison) check(got, want []float64) (measured, error) {
 	return m, d
 }
 
-// element returns the distance of one result in ULP, and whether it is within bounds.
-func (c comparison) element(i int, got, want float64) (ulp float64, ok bool) {
+// element returns the distance of one result in ULP and as a part of the bound, and whether it is within bounds.
+func (c comparison) element(i int, got, want float64) (ulp, ofBound float64, ok bool) {
 	if !c.dtype.IsFloat() {
 		if got == want {
-			return 0, true
+			return 0, 0, true
 		}
-		return math.Abs(got - want), false
+		return math.Abs(got - want), 0, false
 	}
 	f := formats[c.dtype]
-	rounded := f.round(want)
-	if got == rounded || math.IsNaN(got) && math.IsNaN(want) {
-		if math.IsNaN(got) || math.IsInf(got, 0) {
-			return 0, true
-		}
-		return math.Min(math.Abs(got-want)/f.ulp(want), 0.5), true
-	}
-	if math.IsNaN(got) || math.IsNaN(want) || math.IsInf(want, 0) {
-		return math.Inf(1), false
+	if math.IsNaN(got) && math.IsNaN(want) {
+		return 0, 0, true
 	}
 	var s scale
 	if c.scale != nil {
@@ -70,15 +63,32 @@ func (c comparison) element(i int, got, want float64) (ulp float64, ok bool) {
 	if c.coarse.IsFloat() && c.coarse != c.dtype {
 		allowed = max(allowed, c.bound.allowed(c.coarse, want, s))
 	}
+	d := math.Abs(got - want)
+	if got == f.round(want) {
+		if math.IsInf(got, 0) {
+			return 0, 0, true
+		}
+		return math.Min(d/f.ulp(want), 0.5), part(d, allowed), true
+	}
+	if math.IsNaN(got) || math.IsNaN(want) || math.IsInf(want, 0) {
+		return math.Inf(1), 0, false
+	}
 	if math.IsInf(got, 0) {
 		// A result just below the largest finite number may overflow by its error.
-		return math.Inf(1), math.Signbit(got) == math.Signbit(want) && math.Abs(want)+allowed >= f.max
+		return math.Inf(1), 0, math.Signbit(got) == math.Signbit(want) && math.Abs(want)+allowed >= f.max
 	}
 	if math.Abs(want) < f.minNormal() && math.Abs(got) <= f.minNormal() {
-		return 0, true // devices may flush subnormal numbers to zero
+		return 0, 0, true // devices may flush subnormal numbers to zero
 	}
-	d := math.Abs(got - want)
-	return d / f.ulp(want), d <= allowed
+	return d / f.ulp(want), part(d, allowed), d <= allowed
+}
+
+// part is d over allowed, 0 where only the exact result is allowed.
+func part(d, allowed float64) float64 {
+	if allowed == 0 {
+		return 0
+	}
+	return d / allowed
 }
 
 // wrapped is the value that an integer dtype has for v: it truncates and wraps; bool is whether v is not zero.

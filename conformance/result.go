@@ -25,9 +25,10 @@ type Result struct {
 	DType    string    `json:"dtype,omitempty"`
 	Status   Status    `json:"status"`
 	Seconds  float64   `json:"seconds"`
-	WorstULP *float64  `json:"worst_ulp,omitempty"` // where results were measured in units in the last place
-	Bound    string    `json:"bound,omitempty"`     // what the results were held to
-	Message  string    `json:"message,omitempty"`   // of a failure, or the missing feature
+	WorstULP *float64  `json:"worst_ulp,omitempty"`      // where results were measured in units in the last place
+	OfBound  *float64  `json:"worst_of_bound,omitempty"` // the largest error as a part of what is allowed there
+	Bound    string    `json:"bound,omitempty"`          // what the results were held to
+	Message  string    `json:"message,omitempty"`        // of a failure, or the missing feature
 	Mismatch *Mismatch `json:"mismatch,omitempty"`
 	Rerun    string    `json:"rerun,omitempty"` // the command that runs this case alone, of failures
 }
@@ -53,8 +54,8 @@ type Mismatch struct {
 	Index    int      `json:"index"`    // the worst element, row-major
 	Input    []string `json:"input,omitempty"`
 	Got      string   `json:"got"`
-	Want     string   `json:"want"`
 	ULP      float64  `json:"ulp"` // distance of the worst element in units in the last place of the expected value; 0 where it has no meaning
+	Want     string   `json:"want"`
 	Bound    string   `json:"bound"`
 }
 
@@ -94,15 +95,17 @@ func number(v float64) string {
 
 // measured is what a case says of a success: how close it was.
 type measured struct {
-	ulp   float64
-	has   bool
-	bound string
+	ulp     float64
+	ofBound float64
+	has     bool
+	bound   string
 }
 
 func (m *measured) add(o measured) {
 	if o.has && (!m.has || o.ulp > m.ulp || math.IsNaN(o.ulp)) {
 		m.ulp, m.has = o.ulp, true
 	}
+	m.ofBound = max(m.ofBound, o.ofBound)
 	if o.bound != "" {
 		m.bound = o.bound
 	}

@@ -166,7 +166,7 @@ func (e *env) runCase(suite string, c testCase) Result {
 	err := guarded(func() error { return c.run(x) })
 	res.Seconds = time.Since(start).Seconds()
 	if x.has {
-		res.WorstULP = &x.ulp
+		res.WorstULP, res.OfBound = &x.ulp, &x.ofBound
 	}
 	res.Bound = x.bound
 	var missing *NotSupportedError

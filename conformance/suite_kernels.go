@@ -238,7 +238,7 @@ func (x *run) compareKernel(k *ir.Kernel, groups [3]int, buffers [][]byte, param
 				if ulp == 0 {
 					c.bound = bound{kind: exactBound}
 				}
-				dist, ok = c.element(e, g, w)
+				dist, _, ok = c.element(e, g, w)
 				if !math.IsInf(dist, 0) && !math.IsNaN(dist) {
 					x.add(measured{ulp: dist, has: true})
 				}

@@ -130,10 +130,29 @@ func sampleDTypes(e *env, op *tensor.OpInfo, s tensor.Sample) []tensor.DType {
 	if e.opts.Quick {
 		try = try[:2]
 	}
+	// What moves, compares or sums elements takes integers too.
+	if (exactOps[op.Name] || summedOps[op.Name] || op.Kind == tensor.KindView) && !dividers[op.Name] && finite(s.In) {
+		try = append(try, tensor.Int32)
+		if !e.opts.Quick {
+			try = append(try, tensor.Int64, tensor.Uint8)
+		}
+	}
 	return slices.DeleteFunc(try, func(d tensor.DType) bool {
 		in, _ := sampleOperands(s, d, contiguous)
 		return d != tensor.Float32 && refused(op, in, s.Attrs)
 	})
+}
+
+// finite reports whether all values of the operands are numbers, which integers can hold.
+func finite(in []tensor.Array) bool {
+	for _, a := range in {
+		for _, v := range a.Data {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // sampleOperands returns a sample's operands with its float32 ones in another dtype.

@@ -64,14 +64,18 @@ type htmlCell struct {
 	First bool // the first of its device
 }
 
+// htmlFailure is a case that failed, on one device or several.
 type htmlFailure struct {
-	Device, Name, Message, Rerun string
-	ULP                          string
+	Name    string
+	Devices string
+	On      []htmlFailureOn
 }
+
+type htmlFailureOn struct{ Device, Message, Rerun string }
 
 type htmlWorst struct {
 	Device, Op, DType, Bound, Case string
-	ULP                            string
+	ULP, OfBound                   string
 	value                          float64
 }
 
@@ -154,31 +158,33 @@ func (r *Report) htmlFailures(p *htmlPage) {
 		if res.Status != Fail {
 			continue
 		}
+		on := htmlFailureOn{Device: r.Device.Device, Message: firstLines(res.Message, 30), Rerun: res.Rerun}
+		if i := slices.IndexFunc(p.Failures, func(f htmlFailure) bool { return f.Name == res.Name }); i >= 0 {
+			p.Failures[i].Devices += ", " + on.Device
+			p.Failures[i].On = append(p.Failures[i].On, on)
+			continue
+		}
 		if len(p.Failures) >= mostHTMLFailures {
 			p.Hidden++
 			continue
 		}
-		f := htmlFailure{Device: r.Device.Device, Name: res.Name, Message: firstLines(res.Message, 30), Rerun: res.Rerun}
-		if res.Mismatch != nil && res.Mismatch.ULP > 0 {
-			f.ULP = fmt.Sprintf("%.4g ULP", res.Mismatch.ULP)
-		}
-		p.Failures = append(p.Failures, f)
+		p.Failures = append(p.Failures, htmlFailure{Name: res.Name, Devices: on.Device, On: []htmlFailureOn{on}})
 	}
 }
 
 // worstRows is how many operators of a device the table of worst errors shows.
 const worstRows = 12
 
-// htmlWorst returns the operators of a device with the largest errors in ULP, each once.
+// htmlWorst returns the operators of a device with the largest errors as parts of their bounds, each once.
 func (r *Report) htmlWorst() []htmlWorst {
 	best := map[string]htmlWorst{}
 	for _, res := range r.Results {
-		if res.WorstULP == nil || res.Op == "" || res.Suite != "operators" || *res.WorstULP <= 0.5 {
+		if res.WorstULP == nil || res.OfBound == nil || res.Op == "" || res.Suite != "operators" || *res.OfBound == 0 {
 			continue
 		}
 		key := res.Op + " " + res.DType
-		if w, ok := best[key]; !ok || *res.WorstULP > w.value {
-			best[key] = htmlWorst{r.Device.Device, res.Op, res.DType, res.Bound, res.Name, fmt.Sprintf("%.3g", *res.WorstULP), *res.WorstULP}
+		if w, ok := best[key]; !ok || *res.OfBound > w.value {
+			best[key] = htmlWorst{r.Device.Device, res.Op, res.DType, res.Bound, res.Name, fmt.Sprintf("%.3g", *res.WorstULP), fmt.Sprintf("%.0f%%", 100**res.OfBound), *res.OfBound}
 		}
 	}
 	out := slices.Collect(maps.Values(best))

@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -111,16 +113,29 @@ func runConformance(ctx context.Context, cfg conformanceConfig, out, errOut io.W
 	defer bars.wait()
 	var reports conformance.Reports
 	var runErr error
-	for _, name := range names {
-		r, err := checkDevice(name, opts, bars)
-		if r != nil {
-			reports = append(reports, r)
+	// Devices are checked two at a time, the CPU first and alone: it is the others' host, and its cases count its work.
+	results := make([]deviceResult, len(names))
+	var group sync.WaitGroup
+	slots := make(chan struct{}, parallelDevices(opts.Mode))
+	for i, name := range names {
+		if name == "cpu" {
+			group.Wait()
+			results[i].report, results[i].err = checkDevice(name, opts, bars)
+			continue
 		}
-		if err != nil {
-			runErr = errors.Join(runErr, fmt.Errorf("%s: %w", name, err))
-			if ctx.Err() != nil {
-				break
-			}
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			results[i].report, results[i].err = checkDevice(name, opts, bars)
+		})
+	}
+	group.Wait()
+	for i, r := range results {
+		if r.report != nil {
+			reports = append(reports, r.report)
+		}
+		if r.err != nil {
+			runErr = errors.Join(runErr, fmt.Errorf("%s: %w", names[i], r.err))
 		}
 	}
 	bars.wait()
@@ -143,6 +158,19 @@ func runConformance(ctx context.Context, cfg conformanceConfig, out, errOut io.W
 		return errCasesFailed
 	}
 	return nil
+}
+
+type deviceResult struct {
+	report *conformance.Report
+	err    error
+}
+
+// parallelDevices is how many devices are checked at once; one where speed is measured.
+func parallelDevices(m conformance.Mode) int {
+	if m == conformance.ModePerf {
+		return 1
+	}
+	return min(2, runtime.GOMAXPROCS(0))
 }
 
 func checkDevice(name string, opts conformance.Options, bars *progress) (*conformance.Report, error) {
