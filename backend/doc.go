@@ -26,6 +26,8 @@
 // The environment variable ANYGPU_DEVICE holds such a string to choose the default device. Without it that is the best
 // GPU, else the CPU. A software rasteriser or an OpenCL device on the CPU is opened by name only.
 //
+// ANYGPU_DISABLE names optional features that drivers are to leave unused ([EnvDisable]); [Info].Notes says what was switched off.
+//
 // # Optional interfaces
 //
 // Driver and Device are small. What only some have is an interface of its own, found by type assertion on what a driver

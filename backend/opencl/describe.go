@@ -192,6 +192,7 @@ func (q *describer) problem(version string) string {
 
 // annotate adds notes on what a person should know.
 func (c *candidate) annotate() {
+	backend.Disable(&c.info)
 	note := func(s string) { c.info.Notes = append(c.info.Notes, s) }
 	if suspect(c.info) {
 		note("rusticl of this version is known to compute wrong results for some kernels; prefer another device, or Mesa 23.1 or later")

@@ -22,6 +22,7 @@
 // # Environment
 //
 //   - ANYGPU_VULKAN_LOADER: path of the loader library to use in place of the usual names.
+//   - ANYGPU_DISABLE: features to leave unused, see [backend.EnvDisable].
 //   - ANYGPU_CACHE_DIR: folder of the pipeline cache in place of os.UserCacheDir()/anygpu.
 //   - VK_DRIVER_FILES, VK_ICD_FILENAMES, VK_INSTANCE_LAYERS: read by the Vulkan loader.
 //

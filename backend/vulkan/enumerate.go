@@ -237,6 +237,7 @@ func (c *candidate) fill() {
 		c.info.Caps.MaxLoopTrips = 65535
 		c.info.Notes = append(c.info.Notes, "its driver ends loops silently: an invocation has at most 65535 iterations, all loops together")
 	}
+	backend.Disable(&c.info)
 }
 
 // clampInt and clampInt64 keep a limit, which may be all ones, in the range of Go's integers.
