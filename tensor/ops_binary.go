@@ -117,8 +117,9 @@ var _ = DefineElementwise(Elementwise{Name: "max_share", Doc: "1 where a > b, 1/
 		return 0
 	}})
 
-func refMax(in ...float64) float64 { return math.Max(in[0], in[1]) }
-func refMin(in ...float64) float64 { return math.Min(in[0], in[1]) }
+// refMax and refMin are built in, not of package math, whose Max prefers an infinity to NaN.
+func refMax(in ...float64) float64 { return max(in[0], in[1]) }
+func refMin(in ...float64) float64 { return min(in[0], in[1]) }
 
 var _ = DefineElementwise(Elementwise{Name: "maximum", Doc: "the larger of a and b; NaN if either is", Inputs: []string{"a", "b"},
 	Body: func(b *ir.Builder, in ...ir.Value) ir.Value { return b.MaxNaN(in[0], in[1]) }, Ref: refMax,

@@ -18,33 +18,42 @@ func quotient(b *ir.Builder, x, y ir.Value) ir.Value {
 	return b.Select(b.Eq(y, b.ConstLike(y, -1)), b.Neg(x), b.Div(x, b.Select(trap, one, y)))
 }
 
-// floatMod returns the remainder of x/y with the sign of x. It is exact while |x/y| < 2^24: the product with the quotient is
-// taken in two parts, after Dekker ("A floating-point technique for extending the available precision", 1971).
+// floatMod returns the exact remainder of x/y with the sign of x: a long division of the significands in integers, a few bits
+// at a time. No quotient in floating point would do, as it may have more digits than fit.
 func floatMod(b *ir.Builder, x, y ir.Value) ir.Value {
-	q := b.Trunc(b.Div(x, y))
-	split := 4097.0 // 2^12 + 1; for F64 2^27 + 1
+	f := struct {
+		kind           ir.Kind
+		fraction, step int // bits
+		exponents      int // the largest difference, with that of subnormal numbers
+	}{ir.I32, 23, 7, 254 + 23}
 	if x.Type.Kind == ir.F64 {
-		split = 134217729
+		f.kind, f.fraction, f.step, f.exponents = ir.I64, 52, 10, 2046+52
 	}
-	halves := func(v ir.Value) (hi, lo ir.Value) {
-		t := b.Mul(v, b.ConstLike(v, split))
-		hi = b.Sub(t, b.Sub(t, v))
-		return hi, b.Sub(v, hi)
+	raw := b.BitCast(x, f.kind)
+	word := func(v uint64) ir.Value { return b.ConstBits(raw.Type, v) }
+	split := func(v ir.Value) (significand, exponent ir.Value) {
+		e := b.Shr(v, word(uint64(f.fraction)))
+		m := b.And(v, word(1<<f.fraction-1))
+		return b.Select(b.Gt(e, word(0)), b.Or(m, word(1<<f.fraction)), m), b.Max(e, word(1))
 	}
-	p := b.Mul(q, y)
-	qh, ql := halves(q)
-	yh, yl := halves(y)
-	low := b.Add(b.Add(b.Add(b.Sub(b.Mul(qh, yh), p), b.Mul(qh, yl)), b.Mul(ql, yh)), b.Mul(ql, yl))
-	r := b.Sub(b.Sub(x, p), low)
-	// The rounded quotient may be off by one.
-	zero := b.ConstLike(x, 0)
-	size := b.Abs(y)
-	toward := b.Select(b.Lt(x, zero), b.Neg(size), size)
-	wrong := b.Or(b.And(b.Lt(r, zero), b.Gt(x, zero)), b.And(b.Gt(r, zero), b.Lt(x, zero)))
-	r = b.Select(wrong, b.Add(r, toward), r)
-	r = b.Select(b.Ge(b.Abs(r), size), b.Sub(r, toward), r)
-	whole := b.And(b.IsInf(y), b.IsFinite(x))
-	return b.Select(whole, x, r)
+	largest := word(1<<(8*uint(x.Type.Kind.Size())-1) - 1)
+	ax, ay := b.And(raw, largest), b.And(b.BitCast(y, f.kind), largest)
+	mx, ex := split(ax)
+	my, ey := split(ay)
+	my = b.Max(my, word(1))
+	rest, left := b.Var(b.Rem(mx, my)), b.Var(b.Max(b.Sub(ex, ey), word(0)))
+	b.Range(b.U32(uint32((f.exponents+f.step-1)/f.step)), func(ir.Value) {
+		n := b.Min(b.Get(left), word(uint64(f.step)))
+		b.Set(rest, b.Rem(b.Shl(b.Get(rest), n), my))
+		b.Set(left, b.Sub(b.Get(left), n))
+	})
+	kind := x.Type.Kind
+	r := b.Mul(b.Convert(b.Get(rest), kind), b.Const(x.Type, math.Ldexp(1, -f.fraction)))
+	r = b.Mul(r, b.BitCast(b.Shl(ey, word(uint64(f.fraction))), kind))
+	r = b.BitCast(b.Or(b.BitCast(r, f.kind), b.And(raw, b.Not(largest))), kind) // the sign of x
+	r = b.Select(b.Lt(ax, ay), x, r)
+	bad := b.Or(b.Not(b.IsFinite(x)), b.Or(b.IsNaN(y), b.Eq(ay, word(0))))
+	return b.Select(bad, b.Const(x.Type, math.NaN()), r)
 }
 
 func fmodBody(b *ir.Builder, in ...ir.Value) ir.Value {
@@ -71,11 +80,31 @@ func floorDivideBody(b *ir.Builder, in ...ir.Value) ir.Value {
 		inexact := b.Ne(b.Mul(q, y), x)
 		return b.Select(b.And(inexact, b.Xor(b.Lt(x, zero), b.Lt(y, zero))), b.Sub(q, b.ConstLike(q, 1)), q)
 	}
-	// (x - remainder)/y is a whole number but for rounding; x/0 stays what it is.
-	q := b.Div(b.Sub(x, remainderBody(b, x, y)), y)
+	// PyTorch's and Python's way: x less the remainder is a multiple of y, but for rounding.
+	zero, one := b.ConstLike(x, 0), b.ConstLike(x, 1)
+	m := floatMod(b, x, y)
+	q := b.Div(b.Sub(x, m), y)
+	other := b.And(b.Ne(m, zero), b.Xor(b.Lt(m, zero), b.Lt(y, zero)))
+	q = b.Select(other, b.Sub(q, one), q)
 	f := b.Floor(q)
-	f = b.Select(b.Gt(b.Sub(q, f), b.ConstLike(q, 0.5)), b.Add(f, b.ConstLike(f, 1)), f)
-	return b.Select(b.Eq(y, b.ConstLike(y, 0)), b.Div(x, y), f)
+	f = b.Select(b.Gt(b.Sub(q, f), b.ConstLike(q, 0.5)), b.Add(f, one), f)
+	return b.Select(b.Eq(y, zero), b.Div(x, y), f)
+}
+
+func refFloorDivide(x, y float64) float64 {
+	if y == 0 {
+		return x / y
+	}
+	m := math.Mod(x, y)
+	q := (x - m) / y
+	if m != 0 && (m < 0) != (y < 0) {
+		q--
+	}
+	f := math.Floor(q)
+	if q-f > 0.5 {
+		f++
+	}
+	return f
 }
 
 func refRemainder(x, y float64) float64 {
@@ -113,7 +142,7 @@ var (
 			return c.pick(func() *Tensor { return dy }, func() *Tensor { return dy.Mul(c.In[0].Div(c.In[1]).Floor()).Neg() })
 		}})
 	_ = divides(Elementwise{Name: "floor_divide", Doc: "the largest integer not above a/b", Body: floorDivideBody,
-		Ref: func(in ...float64) float64 { return math.Floor(in[0] / in[1]) }})
+		Ref: func(in ...float64) float64 { return refFloorDivide(in[0], in[1]) }})
 )
 
 // divide applies an operator and asserts that no integer divisor is 0.

@@ -61,7 +61,7 @@ type CrossEntropyOptions struct {
 	IgnoreIndex    *int64 // the target that does not count; nil means PyTorch's default of -100
 }
 
-var _ = register(&OpInfo{Name: "cross_entropy", Kind: KindComposite, Inputs: []string{"x", "target", "weight"},
+var _ = register(&OpInfo{Name: "cross_entropy", Kind: KindComposite, Inputs: []string{"x", "target", "weight"}, Differentiable: []bool{true, true, false},
 	Doc: "negative log likelihood of log_softmax over dimension 1, of classes or class probabilities",
 	Call: func(in []*Tensor, a Attrs) []*Tensor {
 		o := CrossEntropyOptions{Reduction: reductionOf(a), LabelSmoothing: a.Float("label_smoothing", 0)}
@@ -162,8 +162,12 @@ func (c *call) classTargets(logp *Tensor, dim int, opts CrossEntropyOptions, smo
 	inner := max(1, Numel(logp.shape[dim+1:]))
 	g := &lib.Elementwise{Name: "class_targets", Ops: []string{"cross_entropy"}, Shape: logp.shape, Index: true, Out: []lib.Operand{dtype.operand()},
 		BodyKey:    fmt.Sprintf("class_targets|%v|%s", opts.Weight != nil, kind),
-		Scalars:    []ir.Kind{ir.U32, ir.U32, ir.F32, ir.F32, ir.U32, ir.U32},
-		ScalarBits: []uint32{uint32(classes), uint32(inner), math.Float32bits(float32(1 - smoothing)), math.Float32bits(float32(smoothing / float64(classes))), uint32(ignore), uint32(ignore >> 32)}}
+		Scalars:    []ir.Kind{ir.U32, ir.U32, ir.U32, ir.U32},
+		ScalarBits: []uint32{uint32(classes), uint32(inner), uint32(ignore), uint32(ignore >> 32)}}
+	for _, v := range []float64{1 - smoothing, smoothing / float64(classes)} {
+		kinds, bits := scalarParam(kind, v)
+		g.Scalars, g.ScalarBits = append(g.Scalars, kinds...), append(g.ScalarBits, bits...)
+	}
 	label := target.dtype.operand()
 	label.Strides, label.Offset = slices.Insert(slices.Clone(target.strides), dim, 0), target.offset
 	g.In = []lib.Operand{label}
@@ -181,9 +185,10 @@ func (c *call) classTargets(logp *Tensor, dim int, opts CrossEntropyOptions, smo
 		index := in[len(in)-1]
 		class := b.Convert(b.Rem(b.Div(index, s[1]), s[0]), ir.I64)
 		label := b.Convert(in[0], ir.I64)
-		skip, _ := scalarValue(b, ir.I64, s[4:])
-		v := b.Select(b.Eq(class, label), b.Add(s[2], s[3]), s[3])
-		v = b.Convert(v, kind)
+		skip, rest := scalarValue(b, ir.I64, s[2:])
+		most, rest := scalarValue(b, kind, rest)
+		every, _ := scalarValue(b, kind, rest)
+		v := b.Select(b.Eq(class, label), b.Add(most, every), every)
 		if weighted {
 			v = b.Mul(v, b.Convert(in[1], kind))
 		}

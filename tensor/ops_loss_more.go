@@ -321,6 +321,7 @@ func KLDiv(x, target *Tensor, logTarget bool, r Reduction) *Tensor {
 }
 
 var _ = defineOp(OpInfo{Name: "nll_loss", Doc: "negative log likelihood of classes, from log-probabilities over dimension 1", Kind: KindComposite, Class: F32, Inputs: []string{"x", "target", "weight"},
+	Differentiable: []bool{true, false, false},
 	Call: func(in []*Tensor, a Attrs) []*Tensor {
 		o := CrossEntropyOptions{Reduction: reductionOf(a), Weight: operandAt(in, 2)}
 		if a.Has("ignore_index") {
