@@ -11,7 +11,9 @@ import (
 
 func TestStateDict(t *testing.T) {
 	gen := nn.WithGenerator(tensor.NewGenerator(1))
-	make2 := func() *nn.Sequential { return nn.NewSequential(nn.NewLinear(2, 3, gen), nn.NewReLU(), nn.NewLinear(3, 1, gen)) }
+	make2 := func() *nn.Sequential {
+		return nn.NewSequential(nn.NewLinear(2, 3, gen), nn.NewReLU(), nn.NewLinear(3, 1, gen))
+	}
 	a, b := make2(), make2()
 	if err := b.LoadStateDict(a.StateDict()); err != nil {
 		t.Fatal(err)
