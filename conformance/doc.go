@@ -24,7 +24,7 @@
 //   - A case depends on Options.Seed and its own name only, so that it can be rerun alone.
 //   - Bounds are those of the device's API where a driver computes a function, and OpenCL's where the library does
 //     (bounds.go). A wider bound has its reason beside it.
-//   - A panic or a lost device fails the case, not the program.
+//   - A panic fails its case, not the program; a lost device fails its case and ends the run.
 //
 // # Example
 //

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/anygpu/anygpu/tensor"
@@ -43,15 +44,15 @@ func perf(e *env) (*PerfReport, error) {
 	}
 	n := perfSizes(e.opts.Quick)
 	largest := n[len(n)-1]
-	sec, _, err := e.time(func(s *tensor.Scope) func() *tensor.Tensor {
+	best, err := e.time(func(s *tensor.Scope) func() *tensor.Tensor {
 		x := s.Full(tensor.Float32, 1, largest)
 		return func() *tensor.Tensor { return x.Clone() }
 	})
 	if err != nil {
 		return nil, fmt.Errorf("copy: %w", err)
 	}
-	r.CopyBytesPerSecond = 8 * float64(largest) / sec
-	sec, _, err = e.time(func(s *tensor.Scope) func() *tensor.Tensor {
+	r.CopyBytesPerSecond = 8 * float64(largest) / best.best
+	best, err = e.time(func(s *tensor.Scope) func() *tensor.Tensor {
 		a := s.Full(tensor.Float32, 0.5, r.ProductSize, r.ProductSize)
 		return func() *tensor.Tensor { return a.MatMul(a) }
 	})
@@ -59,7 +60,7 @@ func perf(e *env) (*PerfReport, error) {
 		return nil, fmt.Errorf("matmul: %w", err)
 	}
 	size := float64(r.ProductSize)
-	r.ProductFLOPS = 2 * size * size * size / sec
+	r.ProductFLOPS = 2 * size * size * size / best.best
 
 	type job struct {
 		op    *tensor.OpInfo
@@ -96,7 +97,7 @@ func perf(e *env) (*PerfReport, error) {
 			bytes += float64(len(a.Data) * dtypeOf(a).Size())
 		}
 		var out *tensor.Tensor
-		sec, launches, err := e.time(func(s *tensor.Scope) func() *tensor.Tensor {
+		took, err := e.time(func(s *tensor.Scope) func() *tensor.Tensor {
 			ts := make([]*tensor.Tensor, len(j.in))
 			for k, a := range j.in {
 				ts[k] = place(s, a, contiguous)
@@ -111,7 +112,8 @@ func perf(e *env) (*PerfReport, error) {
 			continue // the check says what is wrong with it
 		}
 		bytes += float64(out.Numel() * out.DType().Size())
-		row := PerfRow{Op: j.op.Name, Case: j.name, Seconds: sec, BytesPerSecond: bytes / sec, Launches: launches}
+		sec := took.median
+		row := PerfRow{Op: j.op.Name, Case: j.name, Seconds: sec, BytesPerSecond: bytes / sec, Launches: took.launches}
 		row.OfCopy = row.BytesPerSecond / r.CopyBytesPerSecond
 		if f := flopsOf(j.op, j.in, out); f > 0 {
 			row.FLOPS = f / sec
@@ -143,8 +145,11 @@ const (
 	perfRepeats = 4
 )
 
-// time returns the median time of one application and the kernels it takes. The results are kept until the work is done.
-func (e *env) time(prepare func(s *tensor.Scope) func() *tensor.Tensor) (seconds, launches float64, err error) {
+// timing is how long one application takes, in seconds, and how many kernels.
+type timing struct{ median, best, launches float64 }
+
+// time times what prepare returns. The results are kept until the work is done.
+func (e *env) time(prepare func(s *tensor.Scope) func() *tensor.Tensor) (t timing, err error) {
 	err = guarded(func() error {
 		s := tensor.NewScope(e.dev)
 		defer s.Close()
@@ -176,18 +181,10 @@ func (e *env) time(prepare func(s *tensor.Scope) func() *tensor.Tensor) (seconds
 			}
 			times[i] = d
 		}
-		launches = float64(tensor.Launches(e.dev).Launches-before) / (perfRounds * perfRepeats)
-		seconds = median(times).Seconds() / perfRepeats
+		t.launches = float64(tensor.Launches(e.dev).Launches-before) / (perfRounds * perfRepeats)
+		slices.Sort(times)
+		t.best, t.median = times[0].Seconds()/perfRepeats, times[perfRounds/2].Seconds()/perfRepeats
 		return nil
 	})
-	return seconds, launches, err
-}
-
-func median(d []time.Duration) time.Duration {
-	for i := range d {
-		for j := i; j > 0 && d[j] < d[j-1]; j-- {
-			d[j], d[j-1] = d[j-1], d[j]
-		}
-	}
-	return d[len(d)/2]
+	return t, err
 }

@@ -136,8 +136,12 @@ func Check(dev backend.Device, opts Options) (*Report, error) {
 		if err := opts.Context.Err(); err != nil {
 			return r, err
 		}
-		r.Results = append(r.Results, e.runCase(j.suite, j.testCase))
+		res, err := e.runCase(j.suite, j.testCase)
+		r.Results = append(r.Results, res)
 		opts.Progress(i+1, len(jobs), j.name)
+		if errors.Is(err, backend.ErrDeviceLost) {
+			return r, fmt.Errorf("%s was lost in case %s; %d cases did not run: %w", e.info, j.name, len(jobs)-i-1, err)
+		}
 	}
 	return r, nil
 }
@@ -154,12 +158,12 @@ func (o *Options) wantsSuite(name string) bool {
 	return true
 }
 
-// runCase runs one case and turns its error into a status.
-func (e *env) runCase(suite string, c testCase) Result {
+// runCase runs one case and turns its error into a status. The error is the case's, for what ends a run.
+func (e *env) runCase(suite string, c testCase) (Result, error) {
 	res := Result{Name: c.name, Suite: suite, Op: c.op, DType: c.dtype, Status: Pass}
 	if e.opts.Skip != nil && e.opts.Skip.MatchString(c.name) {
 		res.Status, res.Message = Skip, "left out by the caller"
-		return res
+		return res, nil
 	}
 	x := &run{env: e, name: c.name}
 	start := time.Now()
@@ -178,7 +182,7 @@ func (e *env) runCase(suite string, c testCase) Result {
 		res.Status, res.Message, res.Rerun = Fail, err.Error(), e.rerun(c.name)
 		errors.As(err, &res.Mismatch)
 	}
-	return res
+	return res, err
 }
 
 // guarded turns a panic into an error: a case may not end the program.
@@ -207,9 +211,6 @@ func (e *env) rerun(name string) string {
 func quoteMeta(s string) string {
 	return strings.NewReplacer(".", `\.`, "+", `\+`, "(", `\(`, ")", `\)`, "[", `\[`, "]", `\]`).Replace(s)
 }
-
-// deviceLost returns the error that ends a run early, if the device was lost.
-func deviceLost(err error) bool { return errors.Is(err, backend.ErrDeviceLost) }
 
 // T is the part of testing.TB that Test needs; it keeps package testing out of programs.
 type T interface {

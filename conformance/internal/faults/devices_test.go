@@ -19,6 +19,8 @@ type faulty struct {
 	edit  func(k *ir.Kernel) // changes a kernel, a copy of its own, before it is compiled
 	lower bool               // kernels are lowered to caps before edit
 	read  func(data []byte)  // changes what is read
+
+	submit func() error // an error of a submission
 }
 
 func newFaulty() *faulty {
@@ -69,6 +71,11 @@ func (d *faulty) Compile(k *ir.Kernel) (backend.Program, error) {
 }
 
 func (d *faulty) Submit(batch []backend.Launch) (backend.Fence, error) {
+	if d.submit != nil {
+		if err := d.submit(); err != nil {
+			return nil, err
+		}
+	}
 	return d.inner.Submit(unwrapped(batch, func(b backend.Buffer) backend.Buffer { return b.(*faultyBuffer).Buffer }))
 }
 

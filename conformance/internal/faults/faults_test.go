@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"maps"
 	"math"
 	"regexp"
@@ -134,5 +135,24 @@ func TestWrongConstant(t *testing.T) {
 	found(t, nil, broken, "kernels", "exponentials/f32", "kernels/exponentials/f32x4", "of f32x4", "ULP", "p=")
 	if edits == 0 {
 		t.Error("no kernel had the constant")
+	}
+}
+
+// A device that is lost ends the run, with the case and the number of cases that did not run.
+func TestLostDevice(t *testing.T) {
+	broken := newFaulty()
+	left := 3
+	broken.submit = func() error {
+		if left--; left < 0 {
+			return &backend.LostError{Device: "faulty:0", During: "submission", Err: errors.New("reset")}
+		}
+		return nil
+	}
+	r, err := conformance.Check(broken, conformance.Options{Quick: true, Suite: regexp.MustCompile("kernels"), Context: t.Context()})
+	if !errors.Is(err, backend.ErrDeviceLost) || !strings.Contains(err.Error(), "cases did not run") {
+		t.Errorf("the run's error is %v", err)
+	}
+	if c := r.Counts(); c[conformance.Pass] != 3 || c[conformance.Fail] != 1 {
+		t.Errorf("before the loss: %v", c)
 	}
 }
