@@ -68,7 +68,7 @@ func newDemo() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.devices, "device", "all", "device strings, separated by commas, or all")
-	f.StringVar(&cfg.model, "model", "mlp", "the model: mlp (784-512-256-10)")
+	f.StringVar(&cfg.model, "model", "mlp", "the model: mlp ("+models["mlp"].doc+") or cnn ("+models["cnn"].doc+")")
 	f.StringSliceVar(&cfg.precisions, "precision", []string{precisionFP32, precisionAMP}, "fp32, amp (mixed precision), or both")
 	f.IntVar(&cfg.epochs, "epochs", 3, "passes over the training data")
 	f.IntVar(&cfg.batch, "batch", 128, "images a step")
@@ -81,8 +81,8 @@ func newDemo() *cobra.Command {
 
 func (c demoConfig) check() error {
 	switch {
-	case c.model != "mlp":
-		return usagef("unknown model %q: only mlp is there", c.model)
+	case models[c.model].make == nil:
+		return usagef("unknown model %q: mlp and cnn are accepted", c.model)
 	case c.epochs < 1:
 		return usagef("--epochs %d: must be at least 1", c.epochs)
 	case c.batch < 1:

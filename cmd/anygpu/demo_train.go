@@ -17,13 +17,32 @@ import (
 // warmupSteps are left out of the speed: kernels are compiled at their first use.
 const warmupSteps = 3
 
-// newMLP returns the demo's multilayer perceptron with weights from seed.
+// models are the demo's models by name, with weights from a seed.
+var models = map[string]struct {
+	doc  string
+	make func(seed uint64) *nn.Sequential
+}{
+	"mlp": {"784-512-256-10", newMLP},
+	"cnn": {"two 3x3 convolutions of 32 and 64 channels with pooling, 128 hidden", newCNN},
+}
+
 func newMLP(seed uint64) *nn.Sequential {
 	gen := nn.WithGenerator(tensor.NewGenerator(seed))
 	return nn.NewSequential(nn.NewFlatten(),
 		nn.NewLinear(784, 512, gen), nn.NewReLU(),
 		nn.NewLinear(512, 256, gen), nn.NewReLU(),
 		nn.NewLinear(256, 10, gen))
+}
+
+func newCNN(seed uint64) *nn.Sequential {
+	gen := nn.WithGenerator(tensor.NewGenerator(seed))
+	conv := func(in, out int) nn.Module {
+		return nn.NewConv2d(in, out, nn.Square(3), tensor.ConvOptions{Padding: []int{1}}, gen)
+	}
+	return nn.NewSequential(
+		conv(1, 32), nn.NewReLU(), nn.NewMaxPool2d(tensor.MaxPoolOptions{Kernel: []int{2}}),
+		conv(32, 64), nn.NewReLU(), nn.NewMaxPool2d(tensor.MaxPoolOptions{Kernel: []int{2}}),
+		nn.NewFlatten(), nn.NewLinear(64*7*7, 128, gen), nn.NewReLU(), nn.NewLinear(128, 10, gen))
 }
 
 // trainOn trains the model on one device with one precision.
@@ -35,7 +54,7 @@ func trainOn(ctx context.Context, name, precision string, cfg demoConfig, trainS
 	defer dev.Close()
 	tensor.ResetPeakMemory(dev)
 
-	model := newMLP(cfg.seed)
+	model := models[cfg.model].make(cfg.seed)
 	defer model.Free()
 	if err := model.To(dev); err != nil {
 		return row, err
