@@ -30,6 +30,8 @@ type engine struct {
 	programs map[string]*program
 	stats    LaunchStats
 
+	sched scheduler // guarded by mu
+
 	alloc *backend.Allocator
 	queue *backend.Queue
 
@@ -51,6 +53,7 @@ type LaunchStats struct {
 	Nodes    uint64 // operators recorded
 	Skipped  uint64 // of them, never run because nobody needed the result
 	Launches uint64 // kernels launched
+	Fused    uint64 // operators that ran in the kernel of another one
 	Flushes  uint64 // submissions of pending work
 	Programs uint64 // kernels compiled
 }
@@ -76,6 +79,9 @@ type node struct {
 	outs  []*storage // what the node makes
 	alive int        // outs that are still claimed
 	dead  bool       // nobody needs the result
+
+	cluster *cluster // the kernel that it waits to be part of, and the number of its first result there
+	value   int
 
 	failed *error // where an update in place, which has no result, reports its error
 }
@@ -125,7 +131,7 @@ func engineFor(dev backend.Device) (*engine, error) {
 	}
 	info := dev.Info()
 	e := &engine{dev: dev, name: info.String(), isCPU: info.API == "cpu", target: info.Target(), align: max(1, info.Limits.BufferOffsetAlign),
-		programs: map[string]*program{}}
+		programs: map[string]*program{}, sched: newScheduler()}
 	e.openMemory()
 	if engines.byDevice == nil {
 		engines.byDevice = map[backend.Device]*engine{}
@@ -153,6 +159,7 @@ func (e *engine) close() {
 		}
 	}
 	e.programs = map[string]*program{}
+	e.sched = newScheduler()
 	_ = e.alloc.Close() // the device closes next and says what is wrong with it
 }
 
@@ -233,20 +240,7 @@ func (e *engine) flushLocked() error {
 	nodes := e.pending
 	e.pending = nil
 	e.stats.Flushes++
-	for _, n := range nodes {
-		if n.dead {
-			e.stats.Skipped++
-			continue
-		}
-		if err := e.launch(n); err != nil {
-			e.failNode(n, err)
-		}
-		for _, st := range n.outs {
-			st.node = nil
-		}
-		// The queue keeps the order, so that memory freed here can be reused by the nodes after this one.
-		n.releaseInputs()
-	}
+	e.schedule(nodes)
 	_, err := e.queue.Flush()
 	return err
 }
@@ -294,9 +288,7 @@ func (e *engine) launch(n *node) error {
 			if b.st.mem == nil {
 				return errorOf(ErrFreed, "an operand's memory is gone")
 			}
-			regions[i] = b.st.mem.region
-			regions[i].Offset += b.offset
-			regions[i].Size -= b.offset
+			regions[i] = b.region()
 		}
 		if err := e.launchGen(st.gen, regions); err != nil {
 			return err
@@ -331,6 +323,9 @@ func (e *engine) launchGen(gen lib.Generator, regions []backend.Region) error {
 }
 
 func (e *engine) launchOne(gen lib.Generator, regions []backend.Region) error {
+	if g, ok := gen.(*lib.Elementwise); ok {
+		return e.launchElementwise(g, regions)
+	}
 	groups, params, err := gen.Launch(e.target)
 	if err != nil {
 		return err

@@ -1,0 +1,472 @@
+package tensor
+
+import (
+	"os"
+	"slices"
+
+	"github.com/anygpu/anygpu/backend"
+	"github.com/anygpu/anygpu/shaders/ir"
+	"github.com/anygpu/anygpu/shaders/lib"
+)
+
+// The scheduler runs the operators that wait for a flush in fewer kernels than there are operators. It goes through them once,
+// in program order, and gathers elementwise operators of one shape that use each other's results in clusters. A cluster
+// waits until something outside of it needs it: an operator that is not elementwise reads one of its results, or overwrites
+// one of its operands. Then it is launched as one kernel, in front of that operator. Because a cluster is launched before
+// anything outside sees its results, and no cluster reads from another one that waits, every order of launching clusters is
+// an order that the program could have been written in.
+//
+// A result that nobody but the cluster claims is never written to memory. A result that a tensor claims, or an operator
+// outside of the cluster, is an output of the kernel, so that whatever can be read is there.
+//
+// Clusters without operands (numbers, and what is computed from them) are uniform: the same at every place. Operators of any
+// shape take them into their own kernel instead of reading them.
+
+// Bounds of a fused kernel, besides the device's.
+const (
+	maxClusters = 8   // that wait, besides uniform ones: they hold their operands' memory
+	maxMembers  = 32  // operators
+	maxScalars  = 16  // parameters; the others of ir.MaxParams are for geometry
+	maxWeight   = 600 // instructions, math functions counted as mathWeight
+	mathWeight  = 16
+	maxBuffers  = 24 // operands and results
+	maxUniform  = 8  // operators that are repeated for the sake of a uniform operand
+)
+
+// cluster is a number of elementwise operators that will be one kernel.
+type cluster struct {
+	shape   []int
+	members []member
+	ins     []input
+	wires   []int      // of all members' operands, in order: an index of ins, or ^v for value v
+	values  []*storage // results of all members, in order; nil for those of repeated members
+	scalars int
+	weight  int
+	uniform bool // the results are the same at every place
+}
+
+// member is an operator of a cluster.
+type member struct {
+	n    *node // nil if it is repeated here only for its value
+	gen  *lib.Elementwise
+	wire int // the first of its operands in wires
+	val  int // the first of its results in values
+}
+
+// input is an operand of a cluster in memory.
+type input struct {
+	bind binding
+	op   lib.Operand
+}
+
+func (a *input) same(b *input) bool {
+	return a.bind.st == b.bind.st && a.bind.offset == b.bind.offset && a.op.Kind == b.op.Kind && a.op.Bool == b.op.Bool &&
+		a.op.Offset == b.op.Offset && slices.Equal(a.op.Strides, b.op.Strides)
+}
+
+// scheduler is the part of an engine that fuses.
+type scheduler struct {
+	on       bool
+	open     []*cluster // that wait, oldest first
+	uniform  []*cluster // that wait
+	free     []*cluster // to be used again
+	weights  map[string]int
+	prepared map[string]*prepared
+	key      []byte
+}
+
+// SetFusion switches the fusion of operators on dev on or off. It is on unless the environment has ANYGPU_FUSION=0. Results
+// are the same bit by bit; without fusion each operator is a kernel of its own.
+func SetFusion(dev backend.Device, on bool) error {
+	e, err := engineFor(dev)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.flushLocked(); err != nil {
+		return err
+	}
+	e.sched.on = on
+	return nil
+}
+
+func newScheduler() scheduler {
+	return scheduler{on: os.Getenv("ANYGPU_FUSION") != "0", weights: map[string]int{}, prepared: map[string]*prepared{}}
+}
+
+// schedule launches nodes, in an order that their operands allow; e.mu is held.
+func (e *engine) schedule(nodes []*node) {
+	s := &e.sched
+	for _, n := range nodes {
+		switch {
+		case n.dead:
+			e.stats.Skipped++
+		case s.on && n.fusable():
+			e.gather(n)
+		default:
+			e.settle(n)
+			e.finish(n, e.launch(n))
+		}
+	}
+	for len(s.open) > 0 {
+		e.emit(s.open[0])
+	}
+	// What took uniform clusters into its own kernel is done now, so that most of them turn out dead.
+	for len(s.uniform) > 0 {
+		e.emit(s.uniform[len(s.uniform)-1])
+	}
+}
+
+// finish notes a node's error and gives up what it claims. The queue keeps the order, so that memory freed here can be
+// reused by the nodes after this one.
+func (e *engine) finish(n *node, err error) {
+	if err != nil {
+		e.failNode(n, err)
+	}
+	for _, st := range n.outs {
+		st.node = nil
+	}
+	n.cluster = nil
+	n.releaseInputs()
+}
+
+// fusable reports whether a node can be in a cluster: one elementwise kernel that makes all of its results, densely.
+func (n *node) fusable() bool {
+	if len(n.steps) != 1 || len(n.outs) == 0 || n.failed != nil {
+		return false
+	}
+	g, ok := n.steps[0].gen.(*lib.Elementwise)
+	if !ok || len(g.Out) != len(n.outs) || len(g.Scalars) != len(g.ScalarBits) || len(n.steps[0].bufs) != len(g.In)+len(g.Out) {
+		return false
+	}
+	for i, o := range g.Out {
+		b := n.steps[0].bufs[len(g.In)+i]
+		if b.st != n.outs[i] || b.offset != 0 || o.Offset != 0 || o.Strides != nil && !isContiguous(g.Shape, o.Strides) {
+			return false
+		}
+	}
+	for _, b := range n.steps[0].bufs[:len(g.In)] {
+		if b.write || n.makes(b.st) {
+			return false
+		}
+	}
+	return true
+}
+
+// settle launches the clusters that must come before a node that is not in one.
+func (e *engine) settle(n *node) {
+	n.each(func(b binding) {
+		if g := b.st.waiting(); g != nil {
+			e.emit(g)
+		}
+		if !b.write {
+			return
+		}
+		for i := 0; i < len(e.sched.open); {
+			if g := e.sched.open[i]; g.reads(b.st) {
+				e.emit(g)
+			} else {
+				i++
+			}
+		}
+	})
+}
+
+// waiting returns the cluster that makes a storage and was not launched yet.
+func (st *storage) waiting() *cluster {
+	if st.node == nil {
+		return nil
+	}
+	return st.node.cluster
+}
+
+func (g *cluster) reads(st *storage) bool {
+	for i := range g.ins {
+		if g.ins[i].bind.st == st {
+			return true
+		}
+	}
+	return false
+}
+
+// gather puts an elementwise node into a cluster: the one that makes its operands, or a new one.
+func (e *engine) gather(n *node) {
+	gen := n.steps[0].gen.(*lib.Elementwise)
+	bufs := n.steps[0].bufs[:len(gen.In)]
+	g := e.clusterFor(n, gen, bufs)
+	var space [8]int
+	wires := space[:0]
+	for i, b := range bufs {
+		wires = append(wires, g.wire(b, gen.In[i]))
+	}
+	m := member{n: n, gen: gen, wire: len(g.wires), val: len(g.values)}
+	g.wires = append(g.wires, wires...)
+	g.values = append(g.values, n.outs...)
+	g.members = append(g.members, m)
+	g.scalars += len(gen.Scalars)
+	g.weight += e.weight(gen)
+	n.cluster, n.value = g, m.val
+}
+
+// clusterFor returns the cluster that a node joins. Clusters that make its operands, but cannot have it, are launched.
+func (e *engine) clusterFor(n *node, gen *lib.Elementwise, bufs []binding) *cluster {
+	more := load{members: 1, scalars: len(gen.Scalars), weight: e.weight(gen), buffers: len(bufs) + len(n.outs)}
+	uniform := !gen.Index
+	for i, b := range bufs {
+		switch from := b.st.waiting(); {
+		case from == nil:
+		case !from.serves(b, gen.In[i], gen.Shape):
+			e.emit(from)
+		case from.uniform:
+			more.members += len(from.members)
+			more.scalars += from.scalars
+			more.weight += from.weight
+		}
+	}
+	if more.scalars > maxScalars { // numbers in memory are no parameters
+		for _, b := range bufs {
+			if from := b.st.waiting(); from != nil && from.uniform {
+				more.scalars -= from.scalars
+				e.emit(from)
+			}
+		}
+	}
+	var g *cluster
+	for _, b := range bufs {
+		from := b.st.waiting()
+		uniform = uniform && from != nil && from.uniform
+		switch {
+		case from == nil || from.uniform || from == g:
+		case !e.fits(g, from, more):
+			e.emit(from)
+		case g == nil:
+			g = from
+		default:
+			e.merge(g, from)
+		}
+	}
+	if g == nil {
+		g = e.newCluster(gen.Shape, uniform)
+	}
+	return g
+}
+
+// serves reports whether a node of the given shape can take an operand from a waiting cluster instead of from memory.
+func (g *cluster) serves(b binding, o lib.Operand, shape []int) bool {
+	made := b.st.dtype.operand()
+	if o.Kind != made.Kind || o.Bool != made.Bool {
+		return false
+	}
+	if g.uniform {
+		return len(g.members) <= maxUniform
+	}
+	return b.offset == 0 && o.Offset == 0 && slices.Equal(g.shape, shape) && (o.Strides == nil || isContiguous(shape, o.Strides))
+}
+
+// load is what a node or a cluster adds to a kernel.
+type load struct{ members, scalars, weight, buffers int }
+
+// fits reports whether the clusters (a may be nil) and a node can be one kernel.
+func (e *engine) fits(a, b *cluster, more load) bool {
+	for _, g := range [...]*cluster{a, b} {
+		if g != nil {
+			more.members += len(g.members)
+			more.scalars += g.scalars
+			more.weight += g.weight
+			more.buffers += len(g.ins)
+		}
+	}
+	if more.members > maxMembers || more.scalars > maxScalars || more.weight > maxWeight {
+		return false
+	}
+	limit := e.target.Caps.MaxBuffers
+	if limit <= 0 {
+		limit = maxBuffers
+	}
+	for _, g := range [...]*cluster{a, b} {
+		if g != nil {
+			more.buffers += g.outputs()
+		}
+	}
+	return more.buffers <= min(limit, maxBuffers)
+}
+
+// outputs returns how many results of the cluster may have to be written: all that others claim by now. The claims of a node that is
+// about to join count, so that it is one more than needed at times.
+func (g *cluster) outputs() int {
+	n := 0
+	for v, st := range g.values {
+		if st != nil && int(st.refs.Load()) > g.claims(v) {
+			n++
+		}
+	}
+	return n
+}
+
+// claims returns how many claims the cluster's operators have on value v.
+func (g *cluster) claims(v int) int {
+	n := 0
+	for _, w := range g.wires {
+		if w == ^v {
+			n++
+		}
+	}
+	return n
+}
+
+// wire returns where a member's operand comes from; see cluster.wires.
+func (g *cluster) wire(b binding, o lib.Operand) int {
+	switch from := b.st.waiting(); {
+	case from == g:
+		return ^(b.st.node.value + slices.Index(b.st.node.outs, b.st))
+	case from != nil:
+		return ^g.repeat(from, b.st.node.value+slices.Index(b.st.node.outs, b.st))
+	}
+	return g.intern(input{b, o})
+}
+
+// intern returns the number of an operand in memory.
+func (g *cluster) intern(in input) int {
+	for i := range g.ins {
+		if g.ins[i].same(&in) {
+			return i
+		}
+	}
+	g.ins = append(g.ins, in)
+	return len(g.ins) - 1
+}
+
+// repeat takes value v of a uniform cluster, with what it is computed from, into g and returns its number there.
+func (g *cluster) repeat(from *cluster, v int) int {
+	i := 0
+	for i+1 < len(from.members) && from.members[i+1].val <= v {
+		i++
+	}
+	m := from.members[i]
+	for _, have := range g.members {
+		if have.n == nil && have.gen == m.gen {
+			return have.val + v - m.val
+		}
+	}
+	wires := make([]int, 0, len(m.gen.In))
+	for _, w := range from.wires[m.wire : m.wire+len(m.gen.In)] {
+		wires = append(wires, ^g.repeat(from, ^w)) // uniform clusters have no operands in memory
+	}
+	copied := member{gen: m.gen, wire: len(g.wires), val: len(g.values)}
+	g.wires = append(g.wires, wires...)
+	for range m.gen.Out {
+		g.values = append(g.values, nil)
+	}
+	g.members = append(g.members, copied)
+	g.scalars += len(m.gen.Scalars)
+	return copied.val + v - m.val
+}
+
+// merge moves the members of cluster b to a.
+func (e *engine) merge(a, b *cluster) {
+	off := len(a.values)
+	for _, m := range b.members {
+		wires := b.wires[m.wire : m.wire+len(m.gen.In)]
+		moved := member{n: m.n, gen: m.gen, wire: len(a.wires), val: m.val + off}
+		for _, w := range wires {
+			if w < 0 {
+				w = ^(^w + off)
+			} else {
+				w = a.intern(b.ins[w])
+			}
+			a.wires = append(a.wires, w)
+		}
+		a.members = append(a.members, moved)
+		if m.n != nil {
+			m.n.cluster, m.n.value = a, moved.val
+		}
+	}
+	a.values = append(a.values, b.values...)
+	a.scalars += b.scalars
+	a.weight += b.weight
+	e.sched.remove(b)
+	e.sched.recycle(b)
+}
+
+// newCluster returns an empty cluster that waits. If too many wait already, the oldest is launched.
+func (e *engine) newCluster(shape []int, uniform bool) *cluster {
+	s := &e.sched
+	var g *cluster
+	if n := len(s.free); n > 0 {
+		g, s.free = s.free[n-1], s.free[:n-1]
+	} else {
+		g = &cluster{}
+	}
+	g.shape, g.uniform = shape, uniform
+	if uniform {
+		s.uniform = append(s.uniform, g)
+		return g
+	}
+	if len(s.open) >= maxClusters {
+		e.emit(s.open[0])
+	}
+	s.open = append(s.open, g)
+	return g
+}
+
+// remove takes a cluster from those that wait.
+func (s *scheduler) remove(g *cluster) {
+	list := &s.open
+	if g.uniform {
+		list = &s.uniform
+	}
+	if i := slices.Index(*list, g); i >= 0 {
+		*list = slices.Delete(*list, i, i+1)
+	}
+}
+
+// recycle keeps a cluster's slices for another one.
+func (s *scheduler) recycle(g *cluster) {
+	clear(g.members)
+	clear(g.ins)
+	clear(g.values)
+	*g = cluster{members: g.members[:0], ins: g.ins[:0], wires: g.wires[:0], values: g.values[:0]}
+	s.free = append(s.free, g)
+}
+
+// weight estimates the instructions of an operator's body.
+func (e *engine) weight(gen *lib.Elementwise) int {
+	s := &e.sched
+	w, ok := s.weights[gen.BodyKey]
+	if !ok {
+		w = weigh(gen)
+		s.weights[gen.BodyKey] = w
+	}
+	return w
+}
+
+func weigh(gen *lib.Elementwise) int {
+	b := ir.NewBuilder("weight", 1, 1, 1)
+	var in []ir.Value
+	var scalars []ir.Value
+	for _, o := range gen.In {
+		in = append(in, b.ConstBits(ir.Scalar(o.ValueKind()), 0))
+	}
+	if gen.Index {
+		in = append(in, b.U32(0))
+	}
+	for _, k := range gen.Scalars {
+		scalars = append(scalars, b.ConstBits(ir.Scalar(k), 0))
+	}
+	gen.Body(b, in, scalars)
+	k, err := b.Build()
+	if err != nil {
+		return maxWeight + 1 // let the operator's own kernel say what is wrong
+	}
+	w := 0
+	k.Walk(func(i *ir.Instr) {
+		switch {
+		case i.Op.IsMath():
+			w += mathWeight
+		case i.Op != ir.OpConst:
+			w++
+		}
+	})
+	return w
+}

@@ -1,0 +1,405 @@
+package tensor
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/anygpu/anygpu/backend"
+	"github.com/anygpu/anygpu/shaders/ir"
+	"github.com/anygpu/anygpu/shaders/lib"
+)
+
+// prepared is an elementwise kernel for one shape and layout of operands: all that a launch needs but buffers and scalars.
+type prepared struct {
+	prog     backend.Program
+	groups   [3]int
+	geometry []uint32
+	cost     float64
+	err      error
+}
+
+// maxPrepared bounds the kernels that are remembered by shape; programs with ever new shapes start anew.
+const maxPrepared = 4096
+
+// prepare works out a kernel at its first launch with a shape.
+func (e *engine) prepare(key []byte, gen *lib.Elementwise) *prepared {
+	p := &prepared{}
+	var params []uint32
+	if p.groups, params, p.err = gen.Launch(e.target); p.err == nil {
+		p.geometry = params[:len(params)-len(gen.ScalarBits)]
+		p.cost = gen.Cost()
+		if p.groups[0]*p.groups[1]*p.groups[2] != 0 {
+			p.prog, p.err = e.program(gen)
+		}
+	}
+	if len(e.sched.prepared) >= maxPrepared {
+		clear(e.sched.prepared)
+	}
+	e.sched.prepared[string(key)] = p
+	return p
+}
+
+// launchElementwise queues the kernel of one operator.
+func (e *engine) launchElementwise(gen *lib.Elementwise, regions []backend.Region) error {
+	k := e.sched.key[:0]
+	k = appendBody(append(k, '1'), gen)
+	k = appendInts(k, gen.Shape)
+	for _, o := range gen.In {
+		k = appendOperand(k, o)
+	}
+	for _, o := range gen.Out {
+		k = appendOperand(k, o)
+	}
+	e.sched.key = k
+	p := e.sched.prepared[string(k)]
+	if p == nil {
+		p = e.prepare(k, gen)
+	}
+	params := append(make([]uint32, 0, len(p.geometry)+len(gen.ScalarBits)), p.geometry...)
+	return e.launchPrepared(p, regions, append(params, gen.ScalarBits...))
+}
+
+func (e *engine) launchPrepared(p *prepared, regions []backend.Region, params []uint32) error {
+	if p.err != nil || p.prog == nil {
+		return p.err
+	}
+	e.stats.Launches++
+	return e.queue.Add(backend.Launch{Program: p.prog, Groups: p.groups, Buffers: regions, Params: params, Cost: p.cost})
+}
+
+// emit launches a group that waits: as one kernel, or as one for each operator if that is not possible.
+func (e *engine) emit(g *cluster) {
+	s := &e.sched
+	s.remove(g)
+	c := g.compose()
+	for _, i := range c.live {
+		if n := g.members[i].n; n != nil {
+			for _, st := range n.outs {
+				st.node = nil // so that the collector's finds do not reach the node while it is launched
+			}
+		}
+	}
+	if len(c.live) == 1 || e.emitFused(g, c) != nil {
+		// The operators one by one, so that an error goes to the operator that it is about.
+		for _, i := range c.live {
+			if n := g.members[i].n; n != nil {
+				e.settle(n) // its uniform operands are needed in memory now
+				e.finish(n, e.launch(n))
+			}
+		}
+	} else {
+		for _, i := range c.live {
+			if n := g.members[i].n; n != nil {
+				e.finish(n, nil)
+				e.stats.Fused++
+			}
+		}
+		e.stats.Fused--
+	}
+	for _, m := range g.members {
+		if m.n != nil && m.n.dead {
+			e.stats.Skipped++
+		}
+	}
+	s.recycle(g)
+}
+
+// composition is a group as it is launched: without what nobody needs.
+type composition struct {
+	live   []int // members
+	ins    []int // operands
+	outs   []int // results to be written
+	inNum  []int // number of an operand among ins
+	valNum []int // number of a value among those of live members
+}
+
+func (g *cluster) compose() *composition {
+	c := &composition{inNum: make([]int, len(g.ins)), valNum: make([]int, len(g.values))}
+	used, claims := make([]bool, len(g.values)), make([]int, len(g.values))
+	usedIn := make([]bool, len(g.ins))
+	for i := len(g.members) - 1; i >= 0; i-- {
+		m := &g.members[i]
+		vals := used[m.val : m.val+len(m.gen.Out)]
+		if m.n != nil && m.n.dead || m.n == nil && !slices.Contains(vals, true) {
+			continue
+		}
+		c.live = append(c.live, i)
+		for _, w := range g.wires[m.wire : m.wire+len(m.gen.In)] {
+			switch {
+			case w >= 0:
+				usedIn[w] = true
+			default:
+				used[^w] = true
+				if m.n != nil {
+					claims[^w]++
+				}
+			}
+		}
+	}
+	slices.Reverse(c.live)
+	for i, u := range usedIn {
+		if u {
+			c.inNum[i] = len(c.ins)
+			c.ins = append(c.ins, i)
+		}
+	}
+	n := 0
+	for _, i := range c.live {
+		m := &g.members[i]
+		for v := m.val; v < m.val+len(m.gen.Out); v++ {
+			c.valNum[v] = n
+			n++
+			if st := g.values[v]; st != nil && int(st.refs.Load()) > claims[v] {
+				c.outs = append(c.outs, v)
+			}
+		}
+	}
+	return c
+}
+
+// emitFused launches a group as one kernel.
+func (e *engine) emitFused(g *cluster, c *composition) error {
+	for _, i := range c.ins {
+		if st := g.ins[i].bind.st; st.err != nil {
+			return st.err
+		} else if st.mem == nil {
+			return errorOf(ErrFreed, "an operand's memory is gone")
+		}
+	}
+	if len(c.outs) == 0 {
+		return nil
+	}
+	k := append(e.sched.key[:0], 'n')
+	scalars := 0
+	for _, i := range c.live {
+		m := &g.members[i]
+		k = appendBody(k, m.gen)
+		for _, w := range g.wires[m.wire : m.wire+len(m.gen.In)] {
+			if w >= 0 {
+				k = strconv.AppendInt(append(k, 'i'), int64(c.inNum[w]), 10)
+			} else {
+				k = strconv.AppendInt(append(k, 'v'), int64(c.valNum[^w]), 10)
+			}
+		}
+		k = append(k, ';')
+		scalars += len(m.gen.ScalarBits)
+	}
+	k = append(k, '=')
+	for _, v := range c.outs {
+		k = strconv.AppendInt(append(k, 'v'), int64(c.valNum[v]), 10)
+	}
+	body := len(k)
+	k = appendInts(k, g.shape)
+	for _, i := range c.ins {
+		k = appendOperand(k, g.ins[i].op)
+	}
+	e.sched.key = k
+	p := e.sched.prepared[string(k)]
+	if p == nil {
+		p = e.prepare(k, g.fuse(c, string(k[:body])))
+	}
+	if p.err != nil {
+		return p.err
+	}
+	regions := make([]backend.Region, 0, len(c.ins)+len(c.outs))
+	for _, i := range c.ins {
+		regions = append(regions, g.ins[i].bind.region())
+	}
+	for _, v := range c.outs {
+		st := g.values[v]
+		m, err := e.allocate(st.bytes())
+		if err != nil {
+			return err
+		}
+		st.mem = m
+		regions = append(regions, m.region)
+	}
+	params := append(make([]uint32, 0, len(p.geometry)+scalars), p.geometry...)
+	for _, i := range c.live {
+		params = append(params, g.members[i].gen.ScalarBits...)
+	}
+	if err := e.launchPrepared(p, regions, params); err != nil {
+		return err
+	}
+	for _, v := range c.outs {
+		if st := g.values[v]; st.refs.Load() == 0 {
+			st.drop() // the collector found it meanwhile
+		}
+	}
+	return nil
+}
+
+// region is the memory of a binding whose storage has some.
+func (b binding) region() backend.Region {
+	r := b.st.mem.region
+	r.Offset += b.offset
+	r.Size -= b.offset
+	return r
+}
+
+// fuse makes the kernel of a group; key identifies its body.
+func (g *cluster) fuse(c *composition, key string) *lib.Elementwise {
+	f := &lib.Elementwise{BodyKey: key, Shape: g.shape}
+	for _, i := range c.ins {
+		f.In = append(f.In, g.ins[i].op)
+	}
+	body := fusedBody{}
+	var names []string
+	for _, i := range c.live {
+		m := &g.members[i]
+		part := fusedPart{gen: m.gen}
+		for _, w := range g.wires[m.wire : m.wire+len(m.gen.In)] {
+			if w >= 0 {
+				w = c.inNum[w]
+			} else {
+				w = ^c.valNum[^w]
+			}
+			part.wires = append(part.wires, w)
+		}
+		body.parts = append(body.parts, part)
+		f.Index = f.Index || m.gen.Index
+		f.Scalars = append(f.Scalars, m.gen.Scalars...)
+		f.ScalarBits = append(f.ScalarBits, m.gen.ScalarBits...)
+		f.Ops = append(f.Ops, m.gen.Ops...)
+		names = append(names, m.gen.Name)
+	}
+	for _, v := range c.outs {
+		body.outs = append(body.outs, c.valNum[v])
+		o := g.values[v].dtype.operand()
+		f.Out = append(f.Out, o)
+	}
+	body.index, body.ins = f.Index, len(f.In)
+	f.Body = body.build
+	f.Name = fusedName(names)
+	return f
+}
+
+// fusedName names a kernel after the first operators in it.
+func fusedName(names []string) string {
+	const most = 4
+	if len(names) > most {
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("and_%d_more", len(names)-most))
+	}
+	return strings.Join(names, "_")
+}
+
+// fusedBody is the bodies of several operators, one after the other.
+type fusedBody struct {
+	parts []fusedPart
+	ins   int
+	index bool
+	outs  []int // numbers of the values to return
+}
+
+type fusedPart struct {
+	gen   *lib.Elementwise
+	wires []int // see cluster.wires
+}
+
+func (f *fusedBody) build(b *ir.Builder, in, scalars []ir.Value) []ir.Value {
+	lanes := 1
+	for _, v := range in {
+		lanes = max(lanes, v.Type.Lanes)
+	}
+	var vals []ir.Value
+	for _, p := range f.parts {
+		var args []ir.Value
+		for _, w := range p.wires {
+			if w >= 0 {
+				args = append(args, in[w])
+			} else {
+				args = append(args, vals[^w])
+			}
+		}
+		if p.gen.Index {
+			args = append(args, in[f.ins])
+		}
+		n := len(p.gen.Scalars)
+		out := p.gen.Body(b, args, scalars[:n:n])
+		scalars = scalars[n:]
+		if len(out) != len(p.gen.Out) {
+			b.Fail(fmt.Errorf("the body of %s returned %d values for %d outputs", p.gen.Name, len(out), len(p.gen.Out)))
+			return nil
+		}
+		for i, v := range out {
+			if v = remembered(b, v, p.gen.Out[i]); v == nil {
+				b.Fail(fmt.Errorf("the body of %s returned no value of kind %s", p.gen.Name, p.gen.Out[i].ValueKind()))
+				return nil
+			}
+			vals = append(vals, b.Splat(v, lanes))
+		}
+	}
+	out := make([]ir.Value, len(f.outs))
+	for i, v := range f.outs {
+		out[i] = vals[v]
+	}
+	return out
+}
+
+// remembered returns a result as it would be read again after it was written to memory: rounded to the operand's kind. It
+// returns nil for a value that could not be written.
+func remembered(b *ir.Builder, v ir.Value, o lib.Operand) ir.Value {
+	if v == nil {
+		return nil
+	}
+	kind := o.ValueKind()
+	if v.Type.Kind == ir.Bool && o.Kind == ir.U8 && !o.Bool {
+		i32 := v.Type.With(ir.I32)
+		return b.Select(v, b.ConstBits(i32, 1), b.ConstBits(i32, 0))
+	}
+	if v.Type.Kind != kind {
+		return nil
+	}
+	switch {
+	case o.Kind == ir.F16 || o.Kind == ir.BF16:
+		return b.Convert(b.Convert(v, o.Kind), kind)
+	case o.Kind == ir.U8 && !o.Bool:
+		return b.And(v, b.ConstLike(v, 255))
+	}
+	return v
+}
+
+// appendBody appends what identifies an operator's body, apart from the kinds of its operands.
+func appendBody(k []byte, gen *lib.Elementwise) []byte {
+	k = strconv.AppendInt(k, int64(len(gen.BodyKey)), 10)
+	k = append(append(k, ':'), gen.BodyKey...)
+	for _, s := range gen.Scalars {
+		k = append(k, 's', 'a'+byte(s))
+	}
+	for _, o := range gen.Out {
+		k = appendKind(append(k, '>'), o)
+	}
+	if gen.Index {
+		k = append(k, '#')
+	}
+	return k
+}
+
+func appendKind(k []byte, o lib.Operand) []byte {
+	if o.Bool {
+		return append(k, '?')
+	}
+	return append(k, 'a'+byte(o.Kind))
+}
+
+// appendOperand appends an operand's kind and layout.
+func appendOperand(k []byte, o lib.Operand) []byte {
+	k = appendKind(append(k, ' '), o)
+	if o.Strides != nil {
+		k = appendInts(k, o.Strides)
+	}
+	if o.Offset != 0 {
+		k = strconv.AppendInt(append(k, '+'), int64(o.Offset), 10)
+	}
+	return k
+}
+
+func appendInts(k []byte, ints []int) []byte {
+	k = append(k, '[')
+	for _, n := range ints {
+		k = append(strconv.AppendInt(k, int64(n), 10), ',')
+	}
+	return append(k, ']')
+}
