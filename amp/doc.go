@@ -14,10 +14,14 @@
 //	scaler.Step(opt)
 //	scaler.Update()
 //
+// To see what happens, [Explain] lists what each operator of a forward pass ran in and why, [GradScaler.LastOverflow] names the parameters
+// that made a step skip, and [Trace] the operators. docs/mixed-precision.md has the reasons, recipes and errors.
+//
 // # Invariants
 //
 //   - Nothing becomes float16 or bfloat16 outside Autocast, and float64 and integers never do. Products accumulate in float32.
 //   - Parameters, their gradients and optimizer states stay float32.
+//   - Gradients run in the dtypes of the forward operators, whether Backward is called inside Autocast or outside.
 //   - A gradient is tested for infinities and NaN by its bits, on its device; one number is read back in each Step.
 //   - Errors do not get lost where a result is ignored: they also become the error of the loss's scope.
 package amp
