@@ -226,8 +226,8 @@ func (g *generator) comparison(o ir.Op, kind ir.Kind, a, b func(s *state) linear
 	if kind == ir.I32 {
 		limit = 1 << 31
 	}
-	vv, _ := compareLoops[uint32](o)
-	vvSigned, _ := compareLoops[int32](o)
+	vv := compareLoops[uint32](o).vv
+	vvSigned := compareLoops[int32](o).vv
 	tmp := g.grab(g.stride * 4)
 	return condition{
 		quick: func(s *state) (truth, int) {

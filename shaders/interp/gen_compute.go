@@ -115,7 +115,8 @@ func comparison[T number](g *generator, in *ir.Instr) {
 	}
 	a, b, lanes := g.arg(x), g.arg(y), in.Type.Lanes
 	d := g.place(in)
-	vv, vs := compareLoops[T](o)
+	f := compareLoops[T](o)
+	vv, vs := f.vv, f.vs
 	if b.uniform {
 		g.emit(func(s *state) { n := s.n * lanes; vs(vec[uint8](s, d, n), vec[T](s, a.off, n), scalarAs[T](s, b)) })
 		return
@@ -137,21 +138,21 @@ func floatOps[T floating](g *generator, in *ir.Instr) {
 	}
 	switch in.Op {
 	case ir.OpDiv:
-		binaryOp(g, in, binLoops[T]{divVV[T], divVS[T], divSV[T]})
+		binaryOp(g, in, vectorArith(ir.OpDiv, binLoops[T]{divVV[T], divVS[T], divSV[T]}))
 	case ir.OpNeg:
-		unaryOp(g, in, func(d, a []T) {
+		unaryOp(g, in, vectorUnary(in.Op, func(d, a []T) {
 			a = a[:len(d)]
 			for i := range d {
 				d[i] = -a[i]
 			}
-		})
+		}))
 	case ir.OpAbs:
-		unaryOp(g, in, func(d, a []T) {
+		unaryOp(g, in, vectorUnary(in.Op, func(d, a []T) {
 			a = a[:len(d)]
 			for i := range d {
 				d[i] = T(math.Abs(float64(a[i])))
 			}
-		})
+		}))
 	case ir.OpFma:
 		fma[T](g, in)
 	default:
@@ -163,10 +164,10 @@ func floatOps[T floating](g *generator, in *ir.Instr) {
 func fma[T floating](g *generator, in *ir.Instr) {
 	x, y, z, lanes := g.arg(in.Args[0]), g.arg(in.Args[1]), g.arg(in.Args[2]), in.Type.Lanes
 	if !x.uniform && !y.uniform && !z.uniform {
-		d := g.placeOver(in)
+		d, loop := g.placeOver(in), fmaLoop[T]()
 		g.emit(func(s *state) {
 			n := s.n * lanes
-			fmaVVV(vec[T](s, d, n), vec[T](s, x.off, n), vec[T](s, y.off, n), vec[T](s, z.off, n))
+			loop(vec[T](s, d, n), vec[T](s, x.off, n), vec[T](s, y.off, n), vec[T](s, z.off, n))
 		})
 		return
 	}
@@ -322,11 +323,11 @@ func (g *generator) math(in *ir.Instr) {
 			}
 		})
 	case in.Op == ir.OpSqrt:
-		unaryOp(g, in, func(d, a []float32) {
+		unaryOp(g, in, vectorUnary(in.Op, func(d, a []float32) {
 			for i, x := range a {
 				d[i] = float32(math.Sqrt(float64(x)))
 			}
-		})
+		}))
 	case in.Op == ir.OpRsqrt:
 		unaryOp(g, in, func(d, a []float32) {
 			for i, x := range a {
@@ -382,7 +383,7 @@ func chooseOp[T word](g *generator, in *ir.Instr) {
 		return
 	}
 	c, x, y := g.blockOf(in.Args[0]), g.arg(in.Args[1]), g.arg(in.Args[2])
-	d := g.placeOver(in)
+	d, f := g.placeOver(in), selectLoops[T]()
 	g.emit(func(s *state) {
 		n := s.n * lanes
 		out, cond := vec[T](s, d, n), vec[uint8](s, c, n)
@@ -390,11 +391,11 @@ func chooseOp[T word](g *generator, in *ir.Instr) {
 		case x.uniform && y.uniform:
 			selectSS(out, cond, scalarAs[T](s, x), scalarAs[T](s, y))
 		case x.uniform:
-			selectSV(out, cond, scalarAs[T](s, x), vec[T](s, y.off, n))
+			f.sv(out, cond, scalarAs[T](s, x), vec[T](s, y.off, n))
 		case y.uniform:
-			selectVS(out, cond, vec[T](s, x.off, n), scalarAs[T](s, y))
+			f.vs(out, cond, vec[T](s, x.off, n), scalarAs[T](s, y))
 		default:
-			selectVV(out, cond, vec[T](s, x.off, n), vec[T](s, y.off, n))
+			f.vv(out, cond, vec[T](s, x.off, n), vec[T](s, y.off, n))
 		}
 	})
 }

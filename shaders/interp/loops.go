@@ -290,7 +290,9 @@ func fmaVVV[T floating](d, a, b, c []T) {
 }
 
 // arithLoops returns the loops of an operation on numbers; vv is nil if there are none.
-func arithLoops[T number](op ir.Op) binLoops[T] {
+func arithLoops[T number](op ir.Op) binLoops[T] { return vectorArith(op, plainArith[T](op)) }
+
+func plainArith[T number](op ir.Op) binLoops[T] {
 	switch op {
 	case ir.OpAdd:
 		return binLoops[T]{addVV[T], addVS[T], swapped(addVS[T])}
@@ -395,21 +397,29 @@ func geVS[T number](d []uint8, a []T, b T) {
 	}
 }
 
+// cmpLoops has the loops of a comparison.
+type cmpLoops[T any] struct {
+	vv func(d []uint8, a, b []T)
+	vs func(d []uint8, a []T, b T)
+}
+
 // compareLoops returns the loops of a comparison.
-func compareLoops[T number](op ir.Op) (vv func(d []uint8, a, b []T), vs func(d []uint8, a []T, b T)) {
+func compareLoops[T number](op ir.Op) cmpLoops[T] { return vectorCompare(op, plainCompare[T](op)) }
+
+func plainCompare[T number](op ir.Op) cmpLoops[T] {
 	switch op {
 	case ir.OpEq:
-		return eqVV[T], eqVS[T]
+		return cmpLoops[T]{eqVV[T], eqVS[T]}
 	case ir.OpNe:
-		return neVV[T], neVS[T]
+		return cmpLoops[T]{neVV[T], neVS[T]}
 	case ir.OpLt:
-		return ltVV[T], ltVS[T]
+		return cmpLoops[T]{ltVV[T], ltVS[T]}
 	case ir.OpLe:
-		return leVV[T], leVS[T]
+		return cmpLoops[T]{leVV[T], leVS[T]}
 	case ir.OpGt:
-		return func(d []uint8, a, b []T) { ltVV(d, b, a) }, gtVS[T]
+		return cmpLoops[T]{func(d []uint8, a, b []T) { ltVV(d, b, a) }, gtVS[T]}
 	default: // OpGe
-		return func(d []uint8, a, b []T) { leVV(d, b, a) }, geVS[T]
+		return cmpLoops[T]{func(d []uint8, a, b []T) { leVV(d, b, a) }, geVS[T]}
 	}
 }
 

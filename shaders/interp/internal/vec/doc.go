@@ -1,0 +1,27 @@
+// Package vec has loops over float32 slices in vector instructions.
+//
+// # Overview
+//
+// The functions return the loops of an operation: [Arith], [Compare], [Select], [Fma] and [Unary]. They are assembly for AVX-512 and AVX2, chosen
+// when the program starts. A loop does as many elements as fill its vectors and returns how many that were; its caller
+// does the rest. Where there are no such instructions, the functions return nil for all loops.
+//
+// # Invariants
+//
+//   - Results have the bits that a plain loop in Go gives, other than which NaN a NaN is. Nothing is fused.
+//   - The result may be one of the operands (in full, not shifted).
+//   - No cgo.
+//
+// # Example
+//
+//	if f := vec.Arith(vec.Add); f != nil {
+//		n := f.VV(d, a, b)
+//		d, a, b = d[n:], a[n:], b[n:]
+//	}
+//	for i := range d {
+//		d[i] = a[i] + b[i]
+//	}
+package vec
+
+//go:generate go run -C gen . -out ../loops_amd64.s -stubs ../loops_amd64.go -pkg vec
+//go:generate go test -run ^TestGenerated$ -record .

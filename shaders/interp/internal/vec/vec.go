@@ -1,0 +1,202 @@
+package vec
+
+// Op is an operation of [Arith], [Compare] or [Unary].
+type Op int
+
+// The operations. Min and Max return the first operand if either is NaN, and for zeros of different signs.
+const (
+	Add Op = iota
+	Sub
+	Mul
+	Div
+	Min
+	Max
+	Eq
+	Ne
+	Lt
+	Le
+	Gt
+	Ge
+	Sqrt
+	Neg
+	Abs
+)
+
+// Binary has the loops of an operation on two operands, each of them a slice (V) or a scalar (S). All slices of a call
+// have at least len(d) elements.
+type Binary struct {
+	VV func(d, a, b []float32) int
+	VS func(d, a []float32, b float32) int
+	SV func(d []float32, a float32, b []float32) int
+}
+
+// Comparison has the loops of a comparison, which gives 0 or 1.
+type Comparison struct {
+	VV func(d []uint8, a, b []float32) int
+	VS func(d []uint8, a []float32, b float32) int
+}
+
+// Selection has the loops of a choice: a where c is not 0, else b.
+type Selection struct {
+	VV func(d []float32, c []uint8, a, b []float32) int
+	VS func(d []float32, c []uint8, a []float32, b float32) int
+	SV func(d []float32, c []uint8, a float32, b []float32) int
+}
+
+// Arith returns the loops of Add, Sub, Mul, Div, Min or Max, nil if there are none.
+func Arith(op Op) *Binary {
+	if best == nil {
+		return nil
+	}
+	return best.arith[op]
+}
+
+// Compare returns the loops of Eq, Ne, Lt, Le, Gt or Ge, nil if there are none.
+func Compare(op Op) *Comparison {
+	if best == nil {
+		return nil
+	}
+	return best.compare[op]
+}
+
+// Select returns the loops of a choice, nil if there are none.
+func Select() *Selection {
+	if best == nil {
+		return nil
+	}
+	return best.choose
+}
+
+// Fma returns the loop of d = a*b + c, with two roundings; nil if there is none.
+func Fma() func(d, a, b, c []float32) int {
+	if best == nil {
+		return nil
+	}
+	return best.fma
+}
+
+// Unary returns the loop of Sqrt, Neg or Abs; nil if there is none.
+func Unary(op Op) func(d, a []float32) int {
+	if best == nil {
+		return nil
+	}
+	return best.unary[op]
+}
+
+// set is the loops of an instruction set.
+type set struct {
+	name    string
+	arith   map[Op]*Binary
+	compare map[Op]*Comparison
+	choose  *Selection
+	fma     func(d, a, b, c []float32) int
+	unary   map[Op]func(d, a []float32) int
+}
+
+// The following make loops over slices from functions on n elements, a multiple of lanes.
+
+func binary(lanes int, vv func(d, a, b *float32, n uintptr), vs func(d, a *float32, b float32, n uintptr), sv func(d *float32, a float32, b *float32, n uintptr)) *Binary {
+	f := &Binary{
+		VV: func(d, a, b []float32) int {
+			n := whole(len(d), lanes, len(a), len(b))
+			if n > 0 {
+				vv(&d[0], &a[0], &b[0], uintptr(n))
+			}
+			return n
+		},
+		VS: func(d, a []float32, b float32) int {
+			n := whole(len(d), lanes, len(a))
+			if n > 0 {
+				vs(&d[0], &a[0], b, uintptr(n))
+			}
+			return n
+		},
+	}
+	if sv == nil { // the order does not matter
+		f.SV = func(d []float32, a float32, b []float32) int { return f.VS(d, b, a) }
+		return f
+	}
+	f.SV = func(d []float32, a float32, b []float32) int {
+		n := whole(len(d), lanes, len(b))
+		if n > 0 {
+			sv(&d[0], a, &b[0], uintptr(n))
+		}
+		return n
+	}
+	return f
+}
+
+func comparison(lanes int, vv func(d *uint8, a, b *float32, n uintptr), vs func(d *uint8, a *float32, b float32, n uintptr)) *Comparison {
+	return &Comparison{
+		VV: func(d []uint8, a, b []float32) int {
+			n := whole(len(d), lanes, len(a), len(b))
+			if n > 0 {
+				vv(&d[0], &a[0], &b[0], uintptr(n))
+			}
+			return n
+		},
+		VS: func(d []uint8, a []float32, b float32) int {
+			n := whole(len(d), lanes, len(a))
+			if n > 0 {
+				vs(&d[0], &a[0], b, uintptr(n))
+			}
+			return n
+		},
+	}
+}
+
+func selection(lanes int, vv func(d *float32, c *uint8, a, b *float32, n uintptr), vs func(d *float32, c *uint8, a *float32, b float32, n uintptr), sv func(d *float32, c *uint8, a float32, b *float32, n uintptr)) *Selection {
+	return &Selection{
+		VV: func(d []float32, c []uint8, a, b []float32) int {
+			n := whole(len(d), lanes, len(c), len(a), len(b))
+			if n > 0 {
+				vv(&d[0], &c[0], &a[0], &b[0], uintptr(n))
+			}
+			return n
+		},
+		VS: func(d []float32, c []uint8, a []float32, b float32) int {
+			n := whole(len(d), lanes, len(c), len(a))
+			if n > 0 {
+				vs(&d[0], &c[0], &a[0], b, uintptr(n))
+			}
+			return n
+		},
+		SV: func(d []float32, c []uint8, a float32, b []float32) int {
+			n := whole(len(d), lanes, len(c), len(b))
+			if n > 0 {
+				sv(&d[0], &c[0], a, &b[0], uintptr(n))
+			}
+			return n
+		},
+	}
+}
+
+func ternary(lanes int, f func(d, a, b, c *float32, n uintptr)) func(d, a, b, c []float32) int {
+	return func(d, a, b, c []float32) int {
+		n := whole(len(d), lanes, len(a), len(b), len(c))
+		if n > 0 {
+			f(&d[0], &a[0], &b[0], &c[0], uintptr(n))
+		}
+		return n
+	}
+}
+
+func unary(lanes int, f func(d, a *float32, n uintptr)) func(d, a []float32) int {
+	return func(d, a []float32) int {
+		n := whole(len(d), lanes, len(a))
+		if n > 0 {
+			f(&d[0], &a[0], uintptr(n))
+		}
+		return n
+	}
+}
+
+// whole returns how many of n elements fill vectors.
+func whole(n, lanes int, lengths ...int) int {
+	for _, have := range lengths {
+		if have < n {
+			panic("vec: an operand is shorter than the result")
+		}
+	}
+	return n &^ (lanes - 1)
+}

@@ -1,0 +1,69 @@
+package vec
+
+import "golang.org/x/sys/cpu"
+
+var avx512 = &set{
+	name: "AVX512",
+	arith: map[Op]*Binary{
+		Add: binary(16, addVVAVX512, addVSAVX512, nil),
+		Sub: binary(16, subVVAVX512, subVSAVX512, subSVAVX512),
+		Mul: binary(16, mulVVAVX512, mulVSAVX512, nil),
+		Div: binary(16, divVVAVX512, divVSAVX512, divSVAVX512),
+		Min: binary(16, minVVAVX512, minVSAVX512, minSVAVX512),
+		Max: binary(16, maxVVAVX512, maxVSAVX512, maxSVAVX512),
+	},
+	compare: map[Op]*Comparison{
+		Eq: comparison(16, eqVVAVX512, eqVSAVX512),
+		Ne: comparison(16, neVVAVX512, neVSAVX512),
+		Lt: comparison(16, ltVVAVX512, ltVSAVX512),
+		Le: comparison(16, leVVAVX512, leVSAVX512),
+		Gt: comparison(16, gtVVAVX512, gtVSAVX512),
+		Ge: comparison(16, geVVAVX512, geVSAVX512),
+	},
+	choose: selection(16, selectVVAVX512, selectVSAVX512, selectSVAVX512),
+	fma:    ternary(16, fmaVVVAVX512),
+	unary:  map[Op]func(d, a []float32) int{Sqrt: unary(16, sqrtAVX512), Neg: unary(16, negAVX512), Abs: unary(16, absAVX512)},
+}
+
+var avx2 = &set{
+	name: "AVX2",
+	arith: map[Op]*Binary{
+		Add: binary(8, addVVAVX2, addVSAVX2, nil),
+		Sub: binary(8, subVVAVX2, subVSAVX2, subSVAVX2),
+		Mul: binary(8, mulVVAVX2, mulVSAVX2, nil),
+		Div: binary(8, divVVAVX2, divVSAVX2, divSVAVX2),
+		Min: binary(8, minVVAVX2, minVSAVX2, minSVAVX2),
+		Max: binary(8, maxVVAVX2, maxVSAVX2, maxSVAVX2),
+	},
+	compare: map[Op]*Comparison{
+		Eq: comparison(8, eqVVAVX2, eqVSAVX2),
+		Ne: comparison(8, neVVAVX2, neVSAVX2),
+		Lt: comparison(8, ltVVAVX2, ltVSAVX2),
+		Le: comparison(8, leVVAVX2, leVSAVX2),
+		Gt: comparison(8, gtVVAVX2, gtVSAVX2),
+		Ge: comparison(8, geVVAVX2, geVSAVX2),
+	},
+	choose: selection(8, selectVVAVX2, selectVSAVX2, selectSVAVX2),
+	fma:    ternary(8, fmaVVVAVX2),
+	unary:  map[Op]func(d, a []float32) int{Sqrt: unary(8, sqrtAVX2), Neg: unary(8, negAVX2), Abs: unary(8, absAVX2)},
+}
+
+// sets are the instruction sets of this processor, best first.
+var sets = func() []*set {
+	var out []*set
+	x := &cpu.X86
+	if x.HasAVX2 && x.HasAVX512F && x.HasAVX512VL && x.HasAVX512DQ && x.HasAVX512BW {
+		out = append(out, avx512)
+	}
+	if x.HasAVX2 {
+		out = append(out, avx2)
+	}
+	return out
+}()
+
+var best = func() *set {
+	if len(sets) == 0 {
+		return nil
+	}
+	return sets[0]
+}()

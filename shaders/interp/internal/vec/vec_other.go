@@ -1,0 +1,8 @@
+//go:build !amd64
+
+package vec
+
+var (
+	sets []*set
+	best *set
+)
