@@ -68,7 +68,7 @@ var _ = DefineElementwiseParams(Elementwise{Name: "elu", Doc: "x if x > 0, else 
 	Body: func(b *ir.Builder, in ...ir.Value) ir.Value {
 		x := in[0]
 		// exp of the negative part only, so that a large x cannot overflow in the branch not taken.
-		return b.Select(b.Gt(x, b.ConstLike(x, 0)), x, b.Mul(in[1], b.Expm1(b.Min(x, b.ConstLike(x, 0)))))
+		return b.Select(b.Gt(x, b.ConstLike(x, 0)), x, b.Mul(in[1], b.Expm1(b.MinNaN(x, b.ConstLike(x, 0)))))
 	},
 	Ref: func(in ...float64) float64 {
 		if in[0] > 0 {
@@ -140,7 +140,7 @@ func (t *Tensor) SiLU() *Tensor { return apply("silu", t) }
 // softplusBody is log(1 + e^x), or x itself above 20, where they agree in float32 (PyTorch's threshold).
 func softplusBody(b *ir.Builder, x ir.Value) ir.Value {
 	twenty := b.ConstLike(x, 20)
-	return b.Select(b.Gt(x, twenty), x, b.Log1p(b.Exp(b.Min(x, twenty))))
+	return b.Select(b.Gt(x, twenty), x, b.Log1p(b.Exp(b.MinNaN(x, twenty))))
 }
 
 func refSoftplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }

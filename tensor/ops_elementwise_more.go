@@ -17,7 +17,7 @@ const (
 var _ = DefineElementwise(Elementwise{Name: "selu", Doc: "scale*(x if x > 0, else alpha*(e^x - 1)), with the constants that keep mean 0 and variance 1", Inputs: []string{"x"}, DType: PromoteFloat,
 	Body: body1(func(b *ir.Builder, x ir.Value) ir.Value {
 		zero := b.ConstLike(x, 0)
-		low := b.Mul(b.ConstLike(x, seluAlpha), b.Expm1(b.Min(x, zero)))
+		low := b.Mul(b.ConstLike(x, seluAlpha), b.Expm1(b.MinNaN(x, zero)))
 		return b.Mul(b.ConstLike(x, seluScale), b.Select(b.Gt(x, zero), x, low))
 	}),
 	Ref: ref1(func(x float64) float64 {

@@ -19,16 +19,6 @@ var _ = register(&OpInfo{Name: "linear", Doc: "x w^T + b", Kind: KindTemplate, C
 		return []*Tensor{Linear(in[0], in[1], in[2])}
 	}})
 
-var _ = register(&OpInfo{Name: "addmm", Doc: "beta*c + alpha*(a b)", Kind: KindComposite, Class: Lower, Inputs: []string{"c", "a", "b"},
-	Call: func(in []*Tensor, a Attrs) []*Tensor {
-		c := begin(LookupOp("addmm"), in...)
-		if c.err != nil {
-			return []*Tensor{c.failed()}
-		}
-		in = c.in
-		return []*Tensor{in[0].MulScalar(a.Float("beta", 1)).Add(in[1].MatMul(in[2]).MulScalar(a.Float("alpha", 1)))}
-	}})
-
 // MatMul returns the matrix product of t [..., m, k] and u [..., k, n] with the leading dimensions broadcast, as torch.matmul: a
 // one-dimensional operand is a row on the left and a column on the right, and its dimension is then dropped. Both have one
 // dtype; float16 and bfloat16 products accumulate in float32.
