@@ -28,10 +28,10 @@ type kindPair struct{ from, to ir.Kind }
 
 // fastConverters are the conversions that kernels do often.
 var fastConverters = map[kindPair]converter{
-	{ir.F16, ir.F32}:  over(f16ToF32s),
-	{ir.F32, ir.F16}:  over(f32ToF16s),
-	{ir.BF16, ir.F32}: over(bf16ToF32s),
-	{ir.F32, ir.BF16}: over(f32ToBF16s),
+	{ir.F16, ir.F32}:  over(vectorConvert(halves.FromF16, f16ToF32s)),
+	{ir.F32, ir.F16}:  over(vectorConvert(halves.ToF16, f32ToF16s)),
+	{ir.BF16, ir.F32}: over(vectorConvert(halves.FromBF16, bf16ToF32s)),
+	{ir.F32, ir.BF16}: over(vectorConvert(halves.ToBF16, f32ToBF16s)),
 	{ir.U8, ir.I32}:   over(numbers[uint8, int32]), {ir.U8, ir.U32}: over(numbers[uint8, uint32]), {ir.U8, ir.F32}: over(numbers[uint8, float32]),
 	{ir.Bool, ir.I32}: over(numbers[uint8, int32]), {ir.Bool, ir.U32}: over(numbers[uint8, uint32]), {ir.Bool, ir.F32}: over(numbers[uint8, float32]),
 	{ir.Bool, ir.U8}: over(numbers[uint8, uint8]), {ir.Bool, ir.I64}: over(numbers[uint8, int64]), {ir.Bool, ir.F64}: over(numbers[uint8, float64]),

@@ -108,3 +108,19 @@ func selectLoops[T word]() selLoops[T] {
 func asFloat32(x []uint32) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 }
+
+// halves has the conversions from and to float16 and bfloat16; its functions are nil where there are none.
+var halves = func() vloop.Halves {
+	if h := vloop.Half(); h != nil {
+		return *h
+	}
+	return vloop.Halves{}
+}()
+
+// vectorConvert returns a conversion in vector instructions, and plain code for the rest or if v is nil.
+func vectorConvert[D, A any](v func(d []D, a []A) int, plain func(d []D, a []A)) func(d []D, a []A) {
+	if v == nil {
+		return plain
+	}
+	return func(d []D, a []A) { n := v(d, a); plain(d[n:], a[n:]) }
+}

@@ -164,6 +164,26 @@ func selectSVAVX512(d *float32, c *uint8, a float32, b *float32, n uintptr)
 //go:noescape
 func fmaVVVAVX512(d *float32, a *float32, b *float32, c *float32, n uintptr)
 
+// fromF16AVX512 computes n elements, a multiple of 16: d is a, float16, as float32.
+//
+//go:noescape
+func fromF16AVX512(d *float32, a *uint16, n uintptr)
+
+// toF16AVX512 computes n elements, a multiple of 16: d is a as float16, rounded to nearest even.
+//
+//go:noescape
+func toF16AVX512(d *uint16, a *float32, n uintptr)
+
+// fromBF16AVX512 computes n elements, a multiple of 16: d is a, bfloat16, as float32.
+//
+//go:noescape
+func fromBF16AVX512(d *float32, a *uint16, n uintptr)
+
+// toBF16AVX512 computes n elements, a multiple of 16: d is a as bfloat16, rounded to nearest even.
+//
+//go:noescape
+func toBF16AVX512(d *uint16, a *float32, n uintptr)
+
 // sqrtAVX512 computes n elements, a multiple of 16: d = sqrt a.
 //
 //go:noescape
@@ -338,6 +358,26 @@ func selectSVAVX2(d *float32, c *uint8, a float32, b *float32, n uintptr)
 //
 //go:noescape
 func fmaVVVAVX2(d *float32, a *float32, b *float32, c *float32, n uintptr)
+
+// fromF16AVX2 computes n elements, a multiple of 8: d is a, float16, as float32.
+//
+//go:noescape
+func fromF16AVX2(d *float32, a *uint16, n uintptr)
+
+// toF16AVX2 computes n elements, a multiple of 8: d is a as float16, rounded to nearest even.
+//
+//go:noescape
+func toF16AVX2(d *uint16, a *float32, n uintptr)
+
+// fromBF16AVX2 computes n elements, a multiple of 8: d is a, bfloat16, as float32.
+//
+//go:noescape
+func fromBF16AVX2(d *float32, a *uint16, n uintptr)
+
+// toBF16AVX2 computes n elements, a multiple of 8: d is a as bfloat16, rounded to nearest even.
+//
+//go:noescape
+func toBF16AVX2(d *uint16, a *float32, n uintptr)
 
 // sqrtAVX2 computes n elements, a multiple of 8: d = sqrt a.
 //

@@ -1572,6 +1572,212 @@ end:
 	VZEROUPPER
 	RET
 
+// func fromF16AVX512(d *float32, a *uint16, n uintptr)
+// Requires: AVX, AVX512F
+TEXT ·fromF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ a+8(FP), AX
+	MOVQ d+0(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x40, DX
+	JCS  rest
+
+loop:
+	VCVTPH2PS (AX)(BX*2), Z0
+	VMOVUPS   Z0, (CX)(BX*4)
+	VCVTPH2PS 32(AX)(BX*2), Z1
+	VMOVUPS   Z1, 64(CX)(BX*4)
+	VCVTPH2PS 64(AX)(BX*2), Z2
+	VMOVUPS   Z2, 128(CX)(BX*4)
+	VCVTPH2PS 96(AX)(BX*2), Z3
+	VMOVUPS   Z3, 192(CX)(BX*4)
+	ADDQ      $0x40, BX
+	SUBQ      $0x40, DX
+	JCC       loop
+
+rest:
+	ADDQ $0x40, DX
+	JEQ  end
+
+single:
+	VCVTPH2PS (AX)(BX*2), Z0
+	VMOVUPS   Z0, (CX)(BX*4)
+	ADDQ      $0x10, BX
+	SUBQ      $0x10, DX
+	JNE       single
+
+end:
+	VZEROUPPER
+	RET
+
+// func toF16AVX512(d *uint16, a *float32, n uintptr)
+// Requires: AVX, AVX512F
+TEXT ·toF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ a+8(FP), AX
+	MOVQ d+0(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x40, DX
+	JCS  rest
+
+loop:
+	VMOVUPS   (AX)(BX*4), Z0
+	VCVTPS2PH $0x00, Z0, Y0
+	VMOVUPS   Y0, (CX)(BX*2)
+	VMOVUPS   64(AX)(BX*4), Z1
+	VCVTPS2PH $0x00, Z1, Y1
+	VMOVUPS   Y1, 32(CX)(BX*2)
+	VMOVUPS   128(AX)(BX*4), Z2
+	VCVTPS2PH $0x00, Z2, Y2
+	VMOVUPS   Y2, 64(CX)(BX*2)
+	VMOVUPS   192(AX)(BX*4), Z3
+	VCVTPS2PH $0x00, Z3, Y3
+	VMOVUPS   Y3, 96(CX)(BX*2)
+	ADDQ      $0x40, BX
+	SUBQ      $0x40, DX
+	JCC       loop
+
+rest:
+	ADDQ $0x40, DX
+	JEQ  end
+
+single:
+	VMOVUPS   (AX)(BX*4), Z0
+	VCVTPS2PH $0x00, Z0, Y0
+	VMOVUPS   Y0, (CX)(BX*2)
+	ADDQ      $0x10, BX
+	SUBQ      $0x10, DX
+	JNE       single
+
+end:
+	VZEROUPPER
+	RET
+
+// func fromBF16AVX512(d *float32, a *uint16, n uintptr)
+// Requires: AVX, AVX512F
+TEXT ·fromBF16AVX512(SB), NOSPLIT, $0-24
+	MOVQ a+8(FP), AX
+	MOVQ d+0(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x40, DX
+	JCS  rest
+
+loop:
+	VPMOVZXWD (AX)(BX*2), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VMOVUPS   Z0, (CX)(BX*4)
+	VPMOVZXWD 32(AX)(BX*2), Z1
+	VPSLLD    $0x10, Z1, Z1
+	VMOVUPS   Z1, 64(CX)(BX*4)
+	VPMOVZXWD 64(AX)(BX*2), Z2
+	VPSLLD    $0x10, Z2, Z2
+	VMOVUPS   Z2, 128(CX)(BX*4)
+	VPMOVZXWD 96(AX)(BX*2), Z3
+	VPSLLD    $0x10, Z3, Z3
+	VMOVUPS   Z3, 192(CX)(BX*4)
+	ADDQ      $0x40, BX
+	SUBQ      $0x40, DX
+	JCC       loop
+
+rest:
+	ADDQ $0x40, DX
+	JEQ  end
+
+single:
+	VPMOVZXWD (AX)(BX*2), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VMOVUPS   Z0, (CX)(BX*4)
+	ADDQ      $0x10, BX
+	SUBQ      $0x10, DX
+	JNE       single
+
+end:
+	VZEROUPPER
+	RET
+
+// func toBF16AVX512(d *uint16, a *float32, n uintptr)
+// Requires: AVX, AVX512F
+TEXT ·toBF16AVX512(SB), NOSPLIT, $0-24
+	MOVL         $0x00007fff, AX
+	VMOVD        AX, X7
+	VBROADCASTSS X7, Z7
+	MOVL         $0x00000001, AX
+	VMOVD        AX, X8
+	VBROADCASTSS X8, Z8
+	MOVL         $0x00000040, AX
+	VMOVD        AX, X5
+	VBROADCASTSS X5, Z5
+	MOVQ         a+8(FP), AX
+	MOVQ         d+0(FP), CX
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $0x40, DX
+	JCS          rest
+
+loop:
+	VMOVUPS (AX)(BX*4), Z0
+	VPSRLD  $0x10, Z0, Z2
+	VPANDD  Z8, Z2, Z1
+	VPADDD  Z0, Z1, Z1
+	VPADDD  Z7, Z1, Z1
+	VPSRLD  $0x10, Z1, Z1
+	VCMPPS  $0x03, Z0, Z0, K1
+	VPORD   Z5, Z2, K1, Z1
+	VPMOVDW Z1, (CX)(BX*2)
+	VMOVUPS 64(AX)(BX*4), Z0
+	VPSRLD  $0x10, Z0, Z2
+	VPANDD  Z8, Z2, Z1
+	VPADDD  Z0, Z1, Z1
+	VPADDD  Z7, Z1, Z1
+	VPSRLD  $0x10, Z1, Z1
+	VCMPPS  $0x03, Z0, Z0, K1
+	VPORD   Z5, Z2, K1, Z1
+	VPMOVDW Z1, 32(CX)(BX*2)
+	VMOVUPS 128(AX)(BX*4), Z0
+	VPSRLD  $0x10, Z0, Z2
+	VPANDD  Z8, Z2, Z1
+	VPADDD  Z0, Z1, Z1
+	VPADDD  Z7, Z1, Z1
+	VPSRLD  $0x10, Z1, Z1
+	VCMPPS  $0x03, Z0, Z0, K1
+	VPORD   Z5, Z2, K1, Z1
+	VPMOVDW Z1, 64(CX)(BX*2)
+	VMOVUPS 192(AX)(BX*4), Z0
+	VPSRLD  $0x10, Z0, Z2
+	VPANDD  Z8, Z2, Z1
+	VPADDD  Z0, Z1, Z1
+	VPADDD  Z7, Z1, Z1
+	VPSRLD  $0x10, Z1, Z1
+	VCMPPS  $0x03, Z0, Z0, K1
+	VPORD   Z5, Z2, K1, Z1
+	VPMOVDW Z1, 96(CX)(BX*2)
+	ADDQ    $0x40, BX
+	SUBQ    $0x40, DX
+	JCC     loop
+
+rest:
+	ADDQ $0x40, DX
+	JEQ  end
+
+single:
+	VMOVUPS (AX)(BX*4), Z0
+	VPSRLD  $0x10, Z0, Z2
+	VPANDD  Z8, Z2, Z1
+	VPADDD  Z0, Z1, Z1
+	VPADDD  Z7, Z1, Z1
+	VPSRLD  $0x10, Z1, Z1
+	VCMPPS  $0x03, Z0, Z0, K1
+	VPORD   Z5, Z2, K1, Z1
+	VPMOVDW Z1, (CX)(BX*2)
+	ADDQ    $0x10, BX
+	SUBQ    $0x10, DX
+	JNE     single
+
+end:
+	VZEROUPPER
+	RET
+
 // func sqrtAVX512(d *float32, a *float32, n uintptr)
 // Requires: AVX, AVX512F
 TEXT ·sqrtAVX512(SB), NOSPLIT, $0-24
@@ -3370,6 +3576,227 @@ single:
 	ADDQ    $0x08, DI
 	SUBQ    $0x08, SI
 	JNE     single
+
+end:
+	VZEROUPPER
+	RET
+
+// func fromF16AVX2(d *float32, a *uint16, n uintptr)
+// Requires: AVX, F16C
+TEXT ·fromF16AVX2(SB), NOSPLIT, $0-24
+	MOVQ a+8(FP), AX
+	MOVQ d+0(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x20, DX
+	JCS  rest
+
+loop:
+	VCVTPH2PS (AX)(BX*2), Y0
+	VMOVUPS   Y0, (CX)(BX*4)
+	VCVTPH2PS 16(AX)(BX*2), Y1
+	VMOVUPS   Y1, 32(CX)(BX*4)
+	VCVTPH2PS 32(AX)(BX*2), Y2
+	VMOVUPS   Y2, 64(CX)(BX*4)
+	VCVTPH2PS 48(AX)(BX*2), Y3
+	VMOVUPS   Y3, 96(CX)(BX*4)
+	ADDQ      $0x20, BX
+	SUBQ      $0x20, DX
+	JCC       loop
+
+rest:
+	ADDQ $0x20, DX
+	JEQ  end
+
+single:
+	VCVTPH2PS (AX)(BX*2), Y0
+	VMOVUPS   Y0, (CX)(BX*4)
+	ADDQ      $0x08, BX
+	SUBQ      $0x08, DX
+	JNE       single
+
+end:
+	VZEROUPPER
+	RET
+
+// func toF16AVX2(d *uint16, a *float32, n uintptr)
+// Requires: AVX, F16C
+TEXT ·toF16AVX2(SB), NOSPLIT, $0-24
+	MOVQ a+8(FP), AX
+	MOVQ d+0(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x20, DX
+	JCS  rest
+
+loop:
+	VMOVUPS   (AX)(BX*4), Y0
+	VCVTPS2PH $0x00, Y0, X0
+	VMOVUPS   X0, (CX)(BX*2)
+	VMOVUPS   32(AX)(BX*4), Y1
+	VCVTPS2PH $0x00, Y1, X1
+	VMOVUPS   X1, 16(CX)(BX*2)
+	VMOVUPS   64(AX)(BX*4), Y2
+	VCVTPS2PH $0x00, Y2, X2
+	VMOVUPS   X2, 32(CX)(BX*2)
+	VMOVUPS   96(AX)(BX*4), Y3
+	VCVTPS2PH $0x00, Y3, X3
+	VMOVUPS   X3, 48(CX)(BX*2)
+	ADDQ      $0x20, BX
+	SUBQ      $0x20, DX
+	JCC       loop
+
+rest:
+	ADDQ $0x20, DX
+	JEQ  end
+
+single:
+	VMOVUPS   (AX)(BX*4), Y0
+	VCVTPS2PH $0x00, Y0, X0
+	VMOVUPS   X0, (CX)(BX*2)
+	ADDQ      $0x08, BX
+	SUBQ      $0x08, DX
+	JNE       single
+
+end:
+	VZEROUPPER
+	RET
+
+// func fromBF16AVX2(d *float32, a *uint16, n uintptr)
+// Requires: AVX, AVX2
+TEXT ·fromBF16AVX2(SB), NOSPLIT, $0-24
+	MOVQ a+8(FP), AX
+	MOVQ d+0(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x20, DX
+	JCS  rest
+
+loop:
+	VPMOVZXWD (AX)(BX*2), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (CX)(BX*4)
+	VPMOVZXWD 16(AX)(BX*2), Y1
+	VPSLLD    $0x10, Y1, Y1
+	VMOVUPS   Y1, 32(CX)(BX*4)
+	VPMOVZXWD 32(AX)(BX*2), Y2
+	VPSLLD    $0x10, Y2, Y2
+	VMOVUPS   Y2, 64(CX)(BX*4)
+	VPMOVZXWD 48(AX)(BX*2), Y3
+	VPSLLD    $0x10, Y3, Y3
+	VMOVUPS   Y3, 96(CX)(BX*4)
+	ADDQ      $0x20, BX
+	SUBQ      $0x20, DX
+	JCC       loop
+
+rest:
+	ADDQ $0x20, DX
+	JEQ  end
+
+single:
+	VPMOVZXWD (AX)(BX*2), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (CX)(BX*4)
+	ADDQ      $0x08, BX
+	SUBQ      $0x08, DX
+	JNE       single
+
+end:
+	VZEROUPPER
+	RET
+
+// func toBF16AVX2(d *uint16, a *float32, n uintptr)
+// Requires: AVX, AVX2
+TEXT ·toBF16AVX2(SB), NOSPLIT, $0-24
+	MOVL         $0x00007fff, AX
+	VMOVD        AX, X7
+	VBROADCASTSS X7, Y7
+	MOVL         $0x00000001, AX
+	VMOVD        AX, X8
+	VBROADCASTSS X8, Y8
+	MOVL         $0x00000040, AX
+	VMOVD        AX, X5
+	VBROADCASTSS X5, Y5
+	MOVQ         a+8(FP), AX
+	MOVQ         d+0(FP), CX
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $0x20, DX
+	JCS          rest
+
+loop:
+	VMOVUPS      (AX)(BX*4), Y0
+	VPSRLD       $0x10, Y0, Y2
+	VPAND        Y8, Y2, Y1
+	VPADDD       Y0, Y1, Y1
+	VPADDD       Y7, Y1, Y1
+	VPSRLD       $0x10, Y1, Y1
+	VPOR         Y5, Y2, Y2
+	VCMPPS       $0x03, Y0, Y0, Y0
+	VBLENDVPS    Y0, Y2, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X6
+	VPACKUSDW    X6, X1, X1
+	VMOVDQU      X1, (CX)(BX*2)
+	VMOVUPS      32(AX)(BX*4), Y0
+	VPSRLD       $0x10, Y0, Y2
+	VPAND        Y8, Y2, Y1
+	VPADDD       Y0, Y1, Y1
+	VPADDD       Y7, Y1, Y1
+	VPSRLD       $0x10, Y1, Y1
+	VPOR         Y5, Y2, Y2
+	VCMPPS       $0x03, Y0, Y0, Y0
+	VBLENDVPS    Y0, Y2, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X6
+	VPACKUSDW    X6, X1, X1
+	VMOVDQU      X1, 16(CX)(BX*2)
+	VMOVUPS      64(AX)(BX*4), Y0
+	VPSRLD       $0x10, Y0, Y2
+	VPAND        Y8, Y2, Y1
+	VPADDD       Y0, Y1, Y1
+	VPADDD       Y7, Y1, Y1
+	VPSRLD       $0x10, Y1, Y1
+	VPOR         Y5, Y2, Y2
+	VCMPPS       $0x03, Y0, Y0, Y0
+	VBLENDVPS    Y0, Y2, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X6
+	VPACKUSDW    X6, X1, X1
+	VMOVDQU      X1, 32(CX)(BX*2)
+	VMOVUPS      96(AX)(BX*4), Y0
+	VPSRLD       $0x10, Y0, Y2
+	VPAND        Y8, Y2, Y1
+	VPADDD       Y0, Y1, Y1
+	VPADDD       Y7, Y1, Y1
+	VPSRLD       $0x10, Y1, Y1
+	VPOR         Y5, Y2, Y2
+	VCMPPS       $0x03, Y0, Y0, Y0
+	VBLENDVPS    Y0, Y2, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X6
+	VPACKUSDW    X6, X1, X1
+	VMOVDQU      X1, 48(CX)(BX*2)
+	ADDQ         $0x20, BX
+	SUBQ         $0x20, DX
+	JCC          loop
+
+rest:
+	ADDQ $0x20, DX
+	JEQ  end
+
+single:
+	VMOVUPS      (AX)(BX*4), Y0
+	VPSRLD       $0x10, Y0, Y2
+	VPAND        Y8, Y2, Y1
+	VPADDD       Y0, Y1, Y1
+	VPADDD       Y7, Y1, Y1
+	VPSRLD       $0x10, Y1, Y1
+	VPOR         Y5, Y2, Y2
+	VCMPPS       $0x03, Y0, Y0, Y0
+	VBLENDVPS    Y0, Y2, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X6
+	VPACKUSDW    X6, X1, X1
+	VMOVDQU      X1, (CX)(BX*2)
+	ADDQ         $0x08, BX
+	SUBQ         $0x08, DX
+	JNE          single
 
 end:
 	VZEROUPPER

@@ -43,6 +43,12 @@ type Selection struct {
 	SV func(d []float32, c []uint8, a float32, b []float32) int
 }
 
+// Halves has the conversions of elements of 16 bits, float16 or bfloat16, to float32 and back, rounding to nearest even.
+type Halves struct {
+	FromF16, FromBF16 func(d []float32, a []uint16) int
+	ToF16, ToBF16     func(d []uint16, a []float32) int
+}
+
 // Arith returns the loops of Add, Sub, Mul, Div, Min or Max, nil if there are none.
 func Arith(op Op) *Binary {
 	if best == nil {
@@ -83,6 +89,14 @@ func Unary(op Op) func(d, a []float32) int {
 	return best.unary[op]
 }
 
+// Half returns the conversions from and to kinds of 16 bits, nil if there are none.
+func Half() *Halves {
+	if best == nil {
+		return nil
+	}
+	return best.half
+}
+
 // set is the loops of an instruction set.
 type set struct {
 	name    string
@@ -91,6 +105,7 @@ type set struct {
 	choose  *Selection
 	fma     func(d, a, b, c []float32) int
 	unary   map[Op]func(d, a []float32) int
+	half    *Halves
 }
 
 // The following make loops over slices from functions on n elements, a multiple of lanes.
@@ -181,8 +196,8 @@ func ternary(lanes int, f func(d, a, b, c *float32, n uintptr)) func(d, a, b, c 
 	}
 }
 
-func unary(lanes int, f func(d, a *float32, n uintptr)) func(d, a []float32) int {
-	return func(d, a []float32) int {
+func unary[D, A float32 | uint16](lanes int, f func(d *D, a *A, n uintptr)) func(d []D, a []A) int {
+	return func(d []D, a []A) int {
 		n := whole(len(d), lanes, len(a))
 		if n > 0 {
 			f(&d[0], &a[0], uintptr(n))

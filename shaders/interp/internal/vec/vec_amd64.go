@@ -23,6 +23,10 @@ var avx512 = &set{
 	choose: selection(16, selectVVAVX512, selectVSAVX512, selectSVAVX512),
 	fma:    ternary(16, fmaVVVAVX512),
 	unary:  map[Op]func(d, a []float32) int{Sqrt: unary(16, sqrtAVX512), Neg: unary(16, negAVX512), Abs: unary(16, absAVX512)},
+	half: &Halves{
+		FromF16: unary(16, fromF16AVX512), FromBF16: unary(16, fromBF16AVX512),
+		ToF16: unary(16, toF16AVX512), ToBF16: unary(16, toBF16AVX512),
+	},
 }
 
 var avx2 = &set{
@@ -46,16 +50,20 @@ var avx2 = &set{
 	choose: selection(8, selectVVAVX2, selectVSAVX2, selectSVAVX2),
 	fma:    ternary(8, fmaVVVAVX2),
 	unary:  map[Op]func(d, a []float32) int{Sqrt: unary(8, sqrtAVX2), Neg: unary(8, negAVX2), Abs: unary(8, absAVX2)},
+	half: &Halves{
+		FromF16: unary(8, fromF16AVX2), FromBF16: unary(8, fromBF16AVX2),
+		ToF16: unary(8, toF16AVX2), ToBF16: unary(8, toBF16AVX2),
+	},
 }
 
 // sets are the instruction sets of this processor, best first.
 var sets = func() []*set {
 	var out []*set
 	x := &cpu.X86
-	if x.HasAVX2 && x.HasAVX512F && x.HasAVX512VL && x.HasAVX512DQ && x.HasAVX512BW {
+	if x.HasAVX2 && x.HasF16C && x.HasAVX512F && x.HasAVX512VL && x.HasAVX512DQ && x.HasAVX512BW {
 		out = append(out, avx512)
 	}
-	if x.HasAVX2 {
+	if x.HasAVX2 && x.HasF16C {
 		out = append(out, avx2)
 	}
 	return out

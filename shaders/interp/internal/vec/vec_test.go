@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/anygpu/anygpu/shaders/ir"
 )
 
 var special = []float32{0, float32(math.Copysign(0, -1)), 1, -1, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
@@ -191,6 +193,75 @@ func TestFmaAndUnary(t *testing.T) {
 			checkFloats(t, fmt.Sprint("op ", op), n, 16, func(d []float32) int { return s.unary[op](d, a) }, func(i int) float32 { return def(a[i]) })
 		}
 	})
+}
+
+// TestHalves: all 16-bit patterns to float32, and many float32 back, bit by bit.
+func TestHalves(t *testing.T) {
+	all := make([]uint16, 1<<16)
+	for i := range all {
+		all[i] = uint16(i)
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	floats := make([]float32, 1<<18)
+	for i := range floats {
+		switch i % 4 {
+		case 0:
+			floats[i] = math.Float32frombits(r.Uint32())
+		case 1: // in the range of float16, also subnormal, with ties
+			floats[i] = math.Float32frombits(r.Uint32()&0x807fffff&^uint32(0xfff*(r.IntN(2))) | uint32(127-28+r.IntN(46))<<23)
+		case 2: // NaN
+			floats[i] = math.Float32frombits(r.Uint32() | 0x7f800000)
+		default:
+			floats[i] = math.Float32frombits(r.Uint32()&^0xffff | uint32(r.IntN(3)+0x7fff))
+		}
+	}
+	copy(floats, special)
+	for _, s := range sets {
+		t.Run(s.name, func(t *testing.T) {
+			for _, c := range []struct {
+				name string
+				from func(d []float32, a []uint16) int
+				to   func(d []uint16, a []float32) int
+				ref  func(uint16) float32
+				back func(float32) uint16
+			}{
+				{"float16", s.half.FromF16, s.half.ToF16, ir.F16ToF32, ir.F32ToF16},
+				{"bfloat16", s.half.FromBF16, s.half.ToBF16, ir.BF16ToF32, ir.F32ToBF16},
+			} {
+				d := make([]float32, len(all))
+				if n := c.from(d, all); n != len(all) {
+					t.Fatalf("%s: %d elements done", c.name, n)
+				}
+				for i, x := range d {
+					if w := c.ref(uint16(i)); !sameBits(x, w) {
+						t.Fatalf("%s %#x is %v, want %v", c.name, i, x, w)
+					}
+				}
+				h := make([]uint16, len(floats)+20)
+				if n := c.to(h[:len(floats)], floats); n != len(floats) {
+					t.Fatalf("%s: %d elements done", c.name, n)
+				}
+				for i, x := range floats {
+					if w := c.back(x); h[i] != w {
+						t.Fatalf("%v (%#x) is %s %#x, want %#x", x, math.Float32bits(x), c.name, h[i], w)
+					}
+				}
+				// Sizes that do not fill vectors.
+				for n := range 40 {
+					h := make([]uint16, n+20)
+					for i := n &^ 7; i < len(h); i++ {
+						h[i] = 7
+					}
+					m := c.to(h[:n], floats[100:100+n])
+					for i := m; i < len(h); i++ {
+						if i >= n&^7 && h[i] != 7 {
+							t.Fatalf("%s: %d elements: %d is overwritten", c.name, n, i)
+						}
+					}
+				}
+			}
+		})
+	}
 }
 
 func BenchmarkAdd(b *testing.B) {

@@ -233,12 +233,83 @@ func (s isa) unary(name string, prepare func(), op func(from Mem, to reg.VecPhys
 	})
 }
 
-// bits sets all lanes of the constant register.
-func (s isa) bits(word uint32) {
+// half holds the vector registers' parts that conversions to and from 16 bits need: half of a vector.
+func (s isa) half(i int) reg.Register {
+	if s.lanes == 16 {
+		return s.reg[i].AsY()
+	}
+	return s.reg[i].AsX()
+}
+
+// narrow stores the low 16 bits of the lanes of a register.
+func (s isa) narrow(r int, to Mem) {
+	if s.lanes == 16 {
+		VPMOVDW(s.reg[r], to)
+		return
+	}
+	VEXTRACTI128(Imm(1), s.reg[r], reg.X6)
+	VPACKUSDW(reg.X6, s.reg[r].AsX(), s.reg[r].AsX())
+	VMOVDQU(s.reg[r].AsX(), to)
+}
+
+// convert writes the conversions from and to kinds of 16 bits.
+func (s isa) convert() {
+	array := func(name, operands, comment string, prepare func(), body func(u int, from, to Mem), fromSize, toSize int) {
+		s.function(name, operands, comment)
+		prepare()
+		a, d := param("a"), param("d")
+		s.loop(func(u int, at func(reg.GPVirtual, int) Mem) { body(u, at(a, fromSize), at(d, toSize)) })
+	}
+	none := func() {}
+	array("fromF16", "d *float32, a *uint16", "d is a, float16, as float32", none, func(u int, from, to Mem) {
+		VCVTPH2PS(from, s.reg[u])
+		VMOVUPS(s.reg[u], to)
+	}, 2, 4)
+	array("toF16", "d *uint16, a *float32", "d is a as float16, rounded to nearest even", none, func(u int, from, to Mem) {
+		VMOVUPS(from, s.reg[u])
+		VCVTPS2PH(Imm(0), s.reg[u], s.half(u))
+		VMOVUPS(s.half(u), to)
+	}, 4, 2)
+	array("fromBF16", "d *float32, a *uint16", "d is a, bfloat16, as float32", none, func(u int, from, to Mem) {
+		VPMOVZXWD(from, s.reg[u])
+		VPSLLD(Imm(16), s.reg[u], s.reg[u])
+		VMOVUPS(s.reg[u], to)
+	}, 2, 4)
+	array("toBF16", "d *uint16, a *float32", "d is a as bfloat16, rounded to nearest even", func() {
+		s.word(0x7fff, constant)
+		s.word(1, scalar)
+		s.word(0x40, 5)
+	}, func(_ int, from, to Mem) {
+		x, rounded, quiet := s.reg[0], s.reg[1], s.reg[2]
+		VMOVUPS(from, x)
+		VPSRLD(Imm(16), x, quiet)
+		if s.lanes == 16 {
+			VPANDD(s.reg[scalar], quiet, rounded)
+		} else {
+			VPAND(s.reg[scalar], quiet, rounded)
+		}
+		VPADDD(x, rounded, rounded)
+		VPADDD(s.reg[constant], rounded, rounded)
+		VPSRLD(Imm(16), rounded, rounded)
+		if s.lanes == 16 { // NaN: a quiet one with what is left of its bits
+			k := K()
+			VCMPPS(Imm(3), x, x, k)
+			VPORD(s.reg[5], quiet, k, rounded)
+		} else {
+			VPOR(s.reg[5], quiet, quiet)
+			VCMPPS(Imm(3), x, x, x)
+			VBLENDVPS(x, quiet, rounded, rounded)
+		}
+		s.narrow(1, to)
+	}, 4, 2)
+}
+
+// word sets all lanes of a register.
+func (s isa) word(word uint32, to int) {
 	r := GP32()
 	MOVL(U32(word), r)
-	VMOVD(r, reg.X7)
-	VBROADCASTSS(reg.X7, s.reg[constant])
+	VMOVD(r, s.reg[to].AsX())
+	VBROADCASTSS(s.reg[to].AsX(), s.reg[to])
 }
 
 func main() {
@@ -262,9 +333,10 @@ func main() {
 			s.choose(f)
 		}
 		s.fma()
+		s.convert()
 		s.unary("sqrt", func() {}, func(from Mem, to reg.VecPhysical) { VSQRTPS(from, to) })
-		s.unary("neg", func() { s.bits(1 << 31) }, func(from Mem, to reg.VecPhysical) { VXORPS(from, s.reg[constant], to) })
-		s.unary("abs", func() { s.bits(1<<31 - 1) }, func(from Mem, to reg.VecPhysical) { VANDPS(from, s.reg[constant], to) })
+		s.unary("neg", func() { s.word(1<<31, constant) }, func(from Mem, to reg.VecPhysical) { VXORPS(from, s.reg[constant], to) })
+		s.unary("abs", func() { s.word(1<<31-1, constant) }, func(from Mem, to reg.VecPhysical) { VANDPS(from, s.reg[constant], to) })
 	}
 	Generate()
 }
