@@ -91,16 +91,19 @@ func (l *Loader[S, B]) Order(epoch int) []int {
 
 // Epoch yields the batches of an epoch (0, 1, …). An error ends it. The next batches are prepared in the background
 // while the loop's body runs; the background work has ended when the loop has.
-func (l *Loader[S, B]) Epoch(epoch int) iter.Seq2[B, error] {
+func (l *Loader[S, B]) Epoch(epoch int) iter.Seq2[B, error] { return l.EpochFrom(epoch, 0) }
+
+// EpochFrom is Epoch from a batch on, to go on with an epoch that was interrupted: those before are not read.
+func (l *Loader[S, B]) EpochFrom(epoch, first int) iter.Seq2[B, error] {
 	return func(yield func(B, error) bool) {
 		if err := l.check(); err != nil {
 			var none B
 			yield(none, err)
 			return
 		}
-		order := l.Order(epoch)
+		order, first := l.Order(epoch), max(first, 0)
 		if l.cfg.Prefetch < 0 {
-			for step := range l.Steps() {
+			for step := first; step < l.Steps(); step++ {
 				b, err := l.batch(order, step)
 				if !yield(b, err) || err != nil {
 					return
@@ -119,7 +122,7 @@ func (l *Loader[S, B]) Epoch(epoch int) iter.Seq2[B, error] {
 		go func() {
 			defer wg.Done()
 			defer close(results)
-			for step := range l.Steps() {
+			for step := first; step < l.Steps(); step++ {
 				b, err := l.batch(order, step)
 				select {
 				case results <- result{b, err}:

@@ -81,7 +81,11 @@ func (b *Base) walk(prefix string, seen map[*Base]bool, visit func(prefix string
 	seen[b] = true
 	visit(prefix, b)
 	for _, c := range b.children {
-		c.c.component().walk(prefix+c.name+".", seen, visit)
+		below := prefix
+		if c.name != "" { // a child without a name keeps its own names, as that of a Residual
+			below += c.name + "."
+		}
+		c.c.component().walk(below, seen, visit)
 	}
 }
 
