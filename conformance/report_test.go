@@ -165,13 +165,5 @@ func TestCPU(t *testing.T) {
 	}
 }
 
-// knownFailures are cases that find faults which are not mended yet; each entry is to go with its fault.
-var knownFailures = map[string]string{
-	"operators/maximum/float32/special":                       "the row's reference is Go's math.Max, which has +Inf win over NaN",
-	"operators/minimum/float32/special":                       "the row's reference is Go's math.Min, which has -Inf win over NaN",
-	"operators/fmod/float32/special":                          "quotients beyond float32's range give NaN",
-	"operators/remainder/float32/special":                     "quotients beyond float32's range give NaN",
-	"operators/floor_divide/float32/special":                  "the row's reference of inf // x is inf; PyTorch's and the device's are NaN",
-	"gradients/cross_entropy/float32/3-weights_and_smoothing": "the row does not say that weight has no gradient",
-	"gradients/nll_loss/float32/1-weight,_ignored":            "the row does not say that weight has no gradient",
-}
+// knownFailures are cases that find faults which are not mended yet, with what the fault is; each entry is to go with its fault.
+var knownFailures = map[string]string{}

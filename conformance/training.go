@@ -81,10 +81,7 @@ func (c *TrainingCase) Run(dev backend.Device) (*TrainingResult, error) {
 
 // RunSteps is Run for the first steps only; ParamNorm is that after them.
 func (c *TrainingCase) RunSteps(dev backend.Device, steps int) (*TrainingResult, error) {
-	if c.expect.ClipGradNorm != nil || c.expect.LRSchedule != nil {
-		return nil, &NotSupportedError{"gradient clipping and learning-rate schedules"}
-	}
-	model, err := parseModel(c.expect.Model)
+	model, err := parseTrained(c.expect.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +96,10 @@ func (c *TrainingCase) RunSteps(dev backend.Device, steps int) (*TrainingResult,
 	if err != nil {
 		return nil, err
 	}
+	sched, err := c.scheduler(opt)
+	if err != nil {
+		return nil, err
+	}
 	r := &TrainingResult{ParamNorm: map[string]float64{}}
 	for step := range min(steps, c.expect.Steps) {
 		loss, norm, err := c.step(dev, model, opt, step)
@@ -107,6 +108,9 @@ func (c *TrainingCase) RunSteps(dev backend.Device, steps int) (*TrainingResult,
 		}
 		r.Loss = append(r.Loss, loss)
 		r.GradNorm = append(r.GradNorm, norm)
+		if sched != nil {
+			sched.Step()
+		}
 	}
 	for _, p := range append(model.NamedParameters(), model.NamedBuffers()...) {
 		if !p.Tensor.DType().IsFloat() {
@@ -119,7 +123,7 @@ func (c *TrainingCase) RunSteps(dev backend.Device, steps int) (*TrainingResult,
 	return r, nil
 }
 
-func (c *TrainingCase) load(model *nn.Sequential) error {
+func (c *TrainingCase) load(model trainedModel) error {
 	params := append(model.NamedParameters(), model.NamedBuffers()...)
 	if len(params) != len(c.init) {
 		return fmt.Errorf("%s: the model has %d parameters and buffers, init.npz %d", c.Name, len(params), len(c.init))
@@ -160,7 +164,7 @@ func (c *TrainingCase) optimizer(params []*tensor.Tensor) (optim.Optimizer, erro
 	return nil, &NotSupportedError{"optimizer " + o.Name}
 }
 
-func (c *TrainingCase) step(dev backend.Device, model *nn.Sequential, opt optim.Optimizer, step int) (loss, gradNorm float64, err error) {
+func (c *TrainingCase) step(dev backend.Device, model trainedModel, opt optim.Optimizer, step int) (loss, gradNorm float64, err error) {
 	x, y := c.batches[fmt.Sprintf("x_%d", step)], c.batches[fmt.Sprintf("y_%d", step)]
 	if x == nil || y == nil {
 		return 0, 0, fmt.Errorf("batches.npz has no x_%d or y_%d", step, step)
@@ -175,24 +179,43 @@ func (c *TrainingCase) step(dev backend.Device, model *nn.Sequential, opt optim.
 		const mean, std = 0.2860, 0.3530                                                      // FORMAT.md
 		x = x.Cast(tensor.Float32).DivScalar(255).SubScalar(mean).DivScalar(std).Unsqueeze(1) // [n, 1, 28, 28]
 	}
-	l := nn.CrossEntropy(model.Forward(s.To(x)), s.To(y))
+	out, target := model.Forward(s.To(x)), s.To(y)
+	if out.Dim() == 3 { // a position a row
+		out, target = out.Flatten(0, 1), target.Flatten(0, 1)
+	}
+	l := nn.CrossEntropy(out, target)
 	opt.ZeroGrad()
 	if err := l.Backward(); err != nil {
 		return 0, 0, err
 	}
-	total := 0.0
-	for _, p := range opt.Parameters() {
-		n, err := norm(p.Grad())
-		if err != nil {
-			return 0, 0, err
-		}
-		total += n * n
+	if gradNorm, err = c.gradNorm(opt); err != nil {
+		return 0, 0, err
 	}
 	if err := opt.Step(); err != nil {
 		return 0, 0, err
 	}
 	loss, err = l.Item()
-	return loss, math.Sqrt(total), err
+	return loss, gradNorm, err
+}
+
+// gradNorm returns the norm of all gradients before clipping, and clips them where the run does.
+func (c *TrainingCase) gradNorm(opt optim.Optimizer) (float64, error) {
+	if c.expect.ClipGradNorm != nil {
+		total, err := optim.ClipGradNorm(opt.Parameters(), *c.expect.ClipGradNorm, optim.ClipOptions{})
+		if err != nil {
+			return 0, err
+		}
+		return total.Item()
+	}
+	total := 0.0
+	for _, p := range opt.Parameters() {
+		n, err := norm(p.Grad())
+		if err != nil {
+			return 0, err
+		}
+		total += n * n
+	}
+	return math.Sqrt(total), nil
 }
 
 // norm returns the Euclidean norm, summed on the CPU in float64.

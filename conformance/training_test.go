@@ -11,7 +11,7 @@ import (
 )
 
 // mustRun are the cases whose models are built: they may not be passed over as not supported.
-var mustRun = map[string]bool{"mlp_sgd": true, "mlp_adam": true, "cnn_adamw": true}
+var mustRun = map[string]bool{"mlp_sgd": true, "mlp_adam": true, "cnn_adamw": true, "gpt_adamw_clip_cosine": true}
 
 func TestGoldenTraining(t *testing.T) {
 	dirs, err := fs.Glob(conformance.GoldenData(), "training/*")
