@@ -12,7 +12,7 @@ const maxBad = 8
 // BadGradient is a gradient with infinities or NaN.
 type BadGradient struct {
 	Index int    // in the optimizer's Parameters
-	Name  string // of the parameter, if the optimizer knows it
+	Name  string // of the parameter, if NameParameter gave one or the optimizer knows it
 	Shape []int
 	DType tensor.DType
 	Infs  int // infinite elements
@@ -33,16 +33,29 @@ type ParameterNamer interface {
 	ParameterName(i int) string
 }
 
+// NameParameter gives a parameter the name that LastOverflow shows:
+//
+//	for _, p := range model.NamedParameters() {
+//		scaler.NameParameter(p.Tensor, p.Name)
+//	}
+func (g *GradScaler) NameParameter(p *tensor.Tensor, name string) {
+	if g.names == nil {
+		g.names = map[*tensor.Tensor]string{}
+	}
+	g.names[p] = name
+}
+
 // overflow is a skipped step, to be looked into if somebody asks.
 type overflow struct {
 	opt      Optimizer
+	params   []*tensor.Tensor
 	grads    []*tensor.Tensor // nil where a parameter had none
 	versions [][2]uint64
 }
 
 func rememberOverflow(opt Optimizer) *overflow {
-	o := &overflow{opt: opt}
-	for _, p := range opt.Parameters() {
+	o := &overflow{opt: opt, params: opt.Parameters()}
+	for _, p := range o.params {
 		g := p.Grad()
 		o.grads = append(o.grads, g)
 		o.versions = append(o.versions, g.Version())
@@ -73,8 +86,8 @@ func (g *GradScaler) LastOverflow() ([]BadGradient, error) {
 		if infs+nans == 0 {
 			continue
 		}
-		b := BadGradient{Index: i, Shape: grad.Shape(), DType: grad.DType(), Infs: infs, NaNs: nans}
-		if namer != nil {
+		b := BadGradient{Index: i, Name: g.names[g.last.params[i]], Shape: grad.Shape(), DType: grad.DType(), Infs: infs, NaNs: nans}
+		if b.Name == "" && namer != nil {
 			b.Name = namer.ParameterName(i)
 		}
 		if out = append(out, b); len(out) == maxBad {

@@ -23,6 +23,7 @@ func TestLastOverflow(t *testing.T) {
 	if bad, err := g.LastOverflow(); bad != nil || err != nil {
 		t.Errorf("before any step: %v, %v", bad, err)
 	}
+	g.NameParameter(opt.params[3], "head.bias")
 	scaleOne(t, g)
 	if skipped, err := g.Step(opt); !skipped || err != nil {
 		t.Fatalf("Step: %v, %v", skipped, err)
@@ -34,7 +35,7 @@ func TestLastOverflow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"parameter 1 (layer1.weight), float32 [3]: 2 infinite, 1 NaN", "parameter 3 (layer3.weight), float32 [1]: 0 infinite, 1 NaN"}
+	want := []string{"parameter 1 (layer1.weight), float32 [3]: 2 infinite, 1 NaN", "parameter 3 (head.bias), float32 [1]: 0 infinite, 1 NaN"}
 	if got := strings.Split(fmt.Sprint(bad), ", parameter"); len(bad) != 2 || bad[0].String() != want[0] || bad[1].String() != want[1] {
 		t.Errorf("got %q, want %q", got, want)
 	}

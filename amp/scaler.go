@@ -28,6 +28,7 @@ type GradScaler struct {
 	inARow  int
 	bad     int       // iterations in a row with an overflow
 	last    *overflow // of the latest skipped step
+	names   map[*tensor.Tensor]string
 }
 
 type stage int
