@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/anygpu/anygpu/backend"
+	"github.com/anygpu/anygpu/backend/cpu/internal/gemm"
 	"github.com/anygpu/anygpu/shaders/ir"
 )
 
@@ -23,7 +24,7 @@ var hostInfo = sync.OnceValue(func() backend.Info {
 		API: "cpu", Name: name, Vendor: vendor, Driver: "anygpu block executor", DriverVersion: runtime.Version(), APIVersion: runtime.GOARCH,
 		Type: backend.CPUDevice, Memory: totalMemory(), Caps: ir.InterpCaps(),
 		Limits: backend.Limits{MaxAllocBytes: math.MaxInt, BufferOffsetAlign: offsetAlign},
-		Notes:  []string{strconv.Itoa(runtime.GOMAXPROCS(0)) + " cores are used (GOMAXPROCS)"},
+		Notes:  []string{strconv.Itoa(runtime.GOMAXPROCS(0)) + " cores are used (GOMAXPROCS)", "float32 products in " + gemm.Name()},
 	}
 	if i.Memory > 0 {
 		i.Limits.MaxAllocBytes = i.Memory

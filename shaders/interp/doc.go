@@ -7,7 +7,8 @@
 // barriers, integer division by zero, shifts that are too large and loops that cannot end. It defines what the IR means.
 //
 // [Compile] makes a [Program] for the block executor, which the CPU device runs: the same results (the same scalar
-// functions), a block of about 1,024 lanes an instruction, on several cores.
+// functions), a block of about 1,024 lanes an instruction, on several cores. Float32 arithmetic, comparisons, choices and
+// conversions of halves use vector instructions where internal/vec has them, with the same bits.
 //
 // # Invariants
 //
