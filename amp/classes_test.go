@@ -17,17 +17,18 @@ import (
 var torchClasses = map[tensor.Class]string{
 	tensor.Lower: `conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d prelu addmm addmv addr matmul mm mv bmm
 		baddbmm addbmm einsum linear chain_matmul linalg_multi_dot linalg_vecdot scaled_dot_product_attention lstm_cell gru_cell rnn_cell`,
-	tensor.F32: `acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow pow_scalar softplus layer_norm group_norm rms_norm
+	tensor.F32: `acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow pow_scalar softplus layer_norm group_norm
 		cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss
 		margin_ranking_loss multilabel_margin_loss multi_margin_loss soft_margin_loss triplet_margin_loss binary_cross_entropy_with_logits
-		dist pdist cdist renorm logsumexp interpolate prod softmax log_softmax cumprod cumsum sum norm normalize`,
+		dist pdist cdist renorm logsumexp interpolate prod softmax log_softmax cumprod cumsum sum norm`,
 	tensor.Widest: "addcdiv addcmul atan2 bilinear cross dot vdot grid_sample index_put tensordot scatter_add cat stack index_copy",
 	tensor.Banned: "binary_cross_entropy",
 }
 
-// ownClasses are the operators that PyTorch does not have by themselves: parts of the ones above and of their gradients.
+// ownClasses are the operators that PyTorch makes of others, which are in its lists, and parts of the ones above and of
+// their gradients.
 var ownClasses = map[string]tensor.Class{
-	"nll": tensor.F32, "standardize": tensor.F32, "sum_mul": tensor.F32, "softplus_neg": tensor.F32, "rope": tensor.F32,
+	"rms_norm": tensor.F32, "normalize": tensor.F32, "nll": tensor.F32, "standardize": tensor.F32, "sum_mul": tensor.F32, "softplus_neg": tensor.F32, "rope": tensor.F32,
 	"bce": tensor.Banned, "bce_with_logits": tensor.F32, "conv_weight_grad": tensor.Lower,
 }
 
