@@ -12,6 +12,11 @@
 //		…
 //	}
 //
+// Several workers, samplers ([NewWeightedSampler], [NewDistributedSampler]) and random changes of samples ([Loader.Transform])
+// combine; failing samples end an epoch with an error that has their index, or are left out and counted. There are readers for IDX, CSV
+// ([ReadCSV]), .npz ([ReadNPZ]; tensor.ReadNPY reads .npy), folders of images ([ImageFolder]) and text as token streams
+// ([NewVocabulary], [NewWindows]).
+//
 // # Invariants
 //
 //   - The order of an epoch depends on the seed and the epoch's number only, not on timing or workers.
