@@ -159,6 +159,9 @@ func TestClipGradNorm(t *testing.T) {
 	inf := math.Inf(1)
 	eachDevice(t, func(t *testing.T, dev backend.Device) {
 		for _, c := range []struct{ p, most float64 }{{0, 1}, {2, 1e6}, {2, 0}, {3, 0.5}, {inf, 2}} {
+			if dev.Info().API != "cpu" && c.p != 0 && c.p != 2 {
+				continue // package lib runs every order on every device; compiling them takes long
+			}
 			var params []*tensor.Tensor
 			var all []float64
 			for i := range 40 { // more than a kernel takes
