@@ -202,6 +202,7 @@ func (e *engine) add(n *node) error {
 	var checks []*check
 	n.each(func(b binding) {
 		b.st.retain()
+		e.revive(b.st)
 		checks = mergeChecks(checks, b.st.checks)
 	})
 	for _, st := range n.outs {
@@ -215,6 +216,11 @@ func (e *engine) add(n *node) error {
 			}
 		})
 	}
+	n.each(func(b binding) {
+		if b.write {
+			b.st.writes++
+		}
+	})
 	e.pending = append(e.pending, n)
 	if len(e.pending) >= maxPending {
 		return e.flushLocked()
@@ -372,6 +378,8 @@ func (e *engine) compile(k *ir.Kernel) (backend.Program, error) {
 // read copies a storage's bytes from offset on to dst, after the work that makes them.
 func (e *engine) read(st *storage, offset int64, dst []byte) error {
 	e.mu.Lock()
+	st.retain()
+	e.revive(st)
 	err := e.flushLocked()
 	if st.err != nil {
 		err = st.err
@@ -381,7 +389,6 @@ func (e *engine) read(st *storage, offset int64, dst []byte) error {
 	if err == nil {
 		m = st.mem
 	}
-	st.retain()
 	e.mu.Unlock()
 	defer st.release()
 	if err != nil {

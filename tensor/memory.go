@@ -66,6 +66,7 @@ func (r *ref) bury() {
 	if r.done.Swap(true) {
 		return
 	}
+	r.leave()
 	if st := r.st; st.refs.Add(-1) == 0 {
 		e := st.eng
 		e.graveMu.Lock()

@@ -16,8 +16,9 @@ import (
 // anything outside sees its results, and no cluster reads from another one that waits, every order of launching clusters is
 // an order that the program could have been written in.
 //
-// A result that nobody but the cluster claims is never written to memory. A result that a tensor claims, or an operator
-// outside of the cluster, is an output of the kernel, so that whatever can be read is there.
+// A result that nobody but the cluster claims is never written to memory, nor is one that only a scope's list of tensors
+// claims besides: it is fused away, and remembered as a recipe (see [recipe]). Any other result is an output of the
+// kernel, and so are results that nothing uses and small ones.
 //
 // Clusters without operands (numbers, and what is computed from them) are uniform: the same at every place. Operators of any
 // shape take them into their own kernel instead of reading them.
@@ -106,7 +107,13 @@ func (e *engine) schedule(nodes []*node) {
 			e.gather(n)
 		default:
 			e.settle(n)
-			e.finish(n, e.launch(n))
+			err := e.launch(n)
+			n.each(func(b binding) {
+				if b.write {
+					b.st.written++
+				}
+			})
+			e.finish(n, err)
 		}
 	}
 	for len(s.open) > 0 {

@@ -81,7 +81,7 @@ func (e *engine) emit(g *cluster) {
 			}
 		}
 	}
-	if len(c.live) == 1 || e.emitFused(g, c) != nil {
+	if len(c.outs) > 0 && (len(c.live) == 1 || e.emitFused(g, c) != nil) {
 		// The operators one by one, so that an error goes to the operator that it is about.
 		for _, i := range c.live {
 			if n := g.members[i].n; n != nil {
@@ -90,13 +90,20 @@ func (e *engine) emit(g *cluster) {
 			}
 		}
 	} else {
-		for _, i := range c.live {
+		for _, i := range slices.Backward(c.live) {
 			if n := g.members[i].n; n != nil {
-				e.finish(n, nil)
 				e.stats.Fused++
+				if st := n.outs[0]; len(n.outs) == 1 && st.mem == nil && st.refs.Load() > 0 {
+					n.cluster = nil
+					st.recipe = newRecipe(n)
+					continue
+				}
+				e.finish(n, nil)
 			}
 		}
-		e.stats.Fused--
+		if len(c.outs) > 0 {
+			e.stats.Fused-- // the others ran in the kernel of one
+		}
 	}
 	for _, m := range g.members {
 		if m.n != nil && m.n.dead {
@@ -151,7 +158,7 @@ func (g *cluster) compose() *composition {
 		for v := m.val; v < m.val+len(m.gen.Out); v++ {
 			c.valNum[v] = n
 			n++
-			if st := g.values[v]; st != nil && int(st.refs.Load()) > claims[v] {
+			if st := g.values[v]; st != nil && st.needed(claims[v], len(m.gen.Out) == 1) {
 				c.outs = append(c.outs, v)
 			}
 		}
@@ -167,9 +174,6 @@ func (e *engine) emitFused(g *cluster, c *composition) error {
 		} else if st.mem == nil {
 			return errorOf(ErrFreed, "an operand's memory is gone")
 		}
-	}
-	if len(c.outs) == 0 {
-		return nil
 	}
 	k := append(e.sched.key[:0], 'n')
 	scalars := 0

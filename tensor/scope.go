@@ -166,6 +166,8 @@ func (s *Scope) note(err error) {
 
 // own takes the reference of a new tensor of the scope.
 func (s *Scope) own(r *ref) {
+	r.scoped = true
+	r.st.scoped.Add(1)
 	s.owned.mu.Lock()
 	s.owned.refs = append(s.owned.refs, r)
 	s.owned.mu.Unlock()

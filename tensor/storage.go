@@ -14,12 +14,19 @@ type storage struct {
 
 	version atomic.Uint32 // counts updates in place
 
+	scoped atomic.Int32 // claims of tensors that a scope owns
+
 	// Guarded by eng.mu.
 	node   *node   // the pending node that makes it
 	mem    *memory // once made
 	err    error   // why it could not be made
 	checks []*check
 	leaf   bool // it is some leaf's gradient
+
+	recipe  *recipe // how to compute it, if it was fused away
+	latent  int32   // claims of recipes
+	writes  uint32  // updates in place that were recorded
+	written uint32  // of them, those that were launched
 }
 
 var storageSerial atomic.Uint64
@@ -61,6 +68,11 @@ func (st *storage) drop() {
 		st.mem = nil
 	}
 	st.checks = nil
+	if r := st.recipe; r != nil {
+		st.recipe = nil
+		r.forget()
+		r.node.releaseInputs()
+	}
 	n := st.node
 	if n == nil || n.dead {
 		return

@@ -30,14 +30,23 @@ type Tensor struct {
 // ref is a tensor's claim on a storage. It is apart from the tensor so that scopes and cleanups can give it up without
 // keeping the tensor alive.
 type ref struct {
-	st   *storage
-	done atomic.Bool
+	st     *storage
+	done   atomic.Bool
+	scoped bool // a scope owns it
 }
 
 // release gives the claim up; a second call does nothing.
 func (r *ref) release() {
 	if r != nil && !r.done.Swap(true) {
+		r.leave()
 		r.st.release()
+	}
+}
+
+// leave takes the claim from those of scopes.
+func (r *ref) leave() {
+	if r.scoped {
+		r.st.scoped.Add(-1)
 	}
 }
 
@@ -202,6 +211,7 @@ func (t *Tensor) Keep() *Tensor {
 		return t
 	}
 	t.ref.st.retain()
+	t.eng.want(t.ref.st)
 	old := t.ref
 	t.ref = &ref{st: old.st}
 	t.enter(nil)
