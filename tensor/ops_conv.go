@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -115,7 +116,7 @@ func spatial(what string, list []int, rank, def, least int) ([]int, error) {
 		default:
 			out[i] = list[i]
 		}
-		if out[i] < least || out[i] >= 1<<31 {
+		if out[i] < least || out[i] > math.MaxInt32 {
 			return nil, errorOf(ErrShape, "%s %v: each number must be at least %d and less than 2^31", what, list, least)
 		}
 	}

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/anygpu/anygpu/shaders/lib"
@@ -199,7 +200,7 @@ func adaptiveAvgPool(rank int, x *Tensor, size []int) *Tensor {
 func maxWindows(c *call, w lib.Window) (values, places *Tensor) {
 	x := c.in[0]
 	w.Op, w.Ops, w.In, w.Out = lib.WindowMax, []string{c.op.Name}, x.dtype.Kind(), x.dtype.Kind()
-	if Numel(w.Image) >= 1<<31 {
+	if Numel(w.Image) > math.MaxInt32 {
 		t := c.shapeFail("an image of %v has too many elements for 32-bit places", w.Image)
 		return t, t
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // maxNumel bounds the elements of a tensor: kernels index elements with 32 bits.
-const maxNumel = math.MaxUint32
+const maxNumel = math.MaxUint32 & math.MaxInt // indices in kernels have 32 bits; where int has too, it is about half
 
 // Numel returns the number of elements of a shape, 1 for the empty one.
 func Numel(shape []int) int {

@@ -2,6 +2,7 @@ package lib
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/anygpu/anygpu/shaders/ir"
@@ -270,7 +271,8 @@ func (p *plan) check(t Target) error {
 			continue
 		}
 		lo, hi := p.extent(i, p.groups[o.group].offset)
-		if lo < 0 || hi >= 1<<32 {
+		const last = (1<<32 - 1) & math.MaxInt // the largest index, also where int has 32 bits
+		if lo < 0 || hi > last {
 			return fmt.Errorf("%s: operand %d reaches from element %d to %d; indices are 0 to 2^32-1", p.e.what(), i, lo, hi)
 		}
 		if bytes := int64(hi+1) * int64(o.kind.Size()); t.Caps.MaxBufferBytes > 0 && bytes > t.Caps.MaxBufferBytes {

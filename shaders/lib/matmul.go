@@ -9,7 +9,7 @@ import (
 
 // maxMatMulElements bounds the elements that a matrix product may address in one operand: an index is 32 bits, and a
 // tile at the edge reaches some way past the last row and column before it is clamped.
-const maxMatMulElements = 1<<32 - 1<<16
+const maxMatMulElements = (1<<32 - 1<<16) & math.MaxInt
 
 // MatMulArgs are the launch parameters of a [MatMul] kernel, in order. Kernels are shared between sizes, so a native
 // program that stands in for one (Kernel.Template) takes the sizes from here and the rest from the template.

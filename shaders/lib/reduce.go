@@ -8,8 +8,8 @@ import (
 	"github.com/anygpu/anygpu/shaders/ir"
 )
 
-// maxReduceElements leaves room for a loop counter to step past the last element.
-const maxReduceElements = 1<<32 - 1<<20
+// maxReduceElements leaves room for a loop counter to step past the last element. Where int has 32 bits it is about half.
+const maxReduceElements = (1<<32 - 1<<20) & math.MaxInt
 
 // Key identifies the kernel: body, kinds, and classes of N and Inner. The sizes themselves are launch parameters.
 func (r *Reduce) Key() string {

@@ -2,6 +2,7 @@ package lib
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/anygpu/anygpu/shaders/ir"
 )
@@ -219,7 +220,7 @@ func (w *Window) check() error {
 	if w.Outer < 0 || w.OffsetIn < 0 || w.OffsetOut < 0 || w.Divide == DivideBy && w.Divisor < 1 {
 		return fmt.Errorf("%s: outer size %d and offsets %d, %d must not be negative, and a divisor (%d) positive", w.Op, w.Outer, w.OffsetIn, w.OffsetOut, w.Divisor)
 	}
-	const far = 1 << 31 // coordinates in a padded image fit 32 bits with room for a window
+	const far = math.MaxInt32 // coordinates in a padded image fit 32 bits with room for a window
 	for i, n := range w.Image {
 		if n < 0 || w.Grid[i] < 0 {
 			return fmt.Errorf("%s: image %v and grid %v must not be negative", w.Op, w.Image, w.Grid)
