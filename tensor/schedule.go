@@ -41,6 +41,7 @@ type cluster struct {
 	ins     []input
 	wires   []int      // of all members' operands, in order: an index of ins, or ^v for value v
 	values  []*storage // results of all members, in order; nil for those of repeated members
+	reads   []int      // how many operands of members are that value
 	scalars int
 	weight  int
 	uniform bool // the results are the same at every place
@@ -74,6 +75,7 @@ type scheduler struct {
 	weights  map[string]int
 	prepared map[string]*prepared
 	key      []byte
+	comp     composition
 }
 
 // SetFusion switches the fusion of operators on dev on or off. It is on unless the environment has ANYGPU_FUSION=0. Results
@@ -171,7 +173,7 @@ func (e *engine) settle(n *node) {
 			return
 		}
 		for i := 0; i < len(e.sched.open); {
-			if g := e.sched.open[i]; g.reads(b.st) {
+			if g := e.sched.open[i]; g.readsFrom(b.st) {
 				e.emit(g)
 			} else {
 				i++
@@ -188,7 +190,7 @@ func (st *storage) waiting() *cluster {
 	return st.node.cluster
 }
 
-func (g *cluster) reads(st *storage) bool {
+func (g *cluster) readsFrom(st *storage) bool {
 	for i := range g.ins {
 		if g.ins[i].bind.st == st {
 			return true
@@ -209,7 +211,14 @@ func (e *engine) gather(n *node) {
 	}
 	m := member{n: n, gen: gen, wire: len(g.wires), val: len(g.values)}
 	g.wires = append(g.wires, wires...)
-	g.values = append(g.values, n.outs...)
+	for _, w := range wires {
+		if w < 0 {
+			g.reads[^w]++
+		}
+	}
+	for _, st := range n.outs {
+		g.values, g.reads = append(g.values, st), append(g.reads, 0)
+	}
 	g.members = append(g.members, m)
 	g.scalars += len(gen.Scalars)
 	g.weight += e.weight(gen)
@@ -291,12 +300,20 @@ func (e *engine) fits(a, b *cluster, more load) bool {
 	if limit <= 0 {
 		limit = maxBuffers
 	}
+	limit = min(limit, maxBuffers)
+	values := len(b.values)
+	if a != nil {
+		values += len(a.values)
+	}
+	if more.buffers+values <= limit {
+		return true
+	}
 	for _, g := range [...]*cluster{a, b} {
 		if g != nil {
 			more.buffers += g.outputs()
 		}
 	}
-	return more.buffers <= min(limit, maxBuffers)
+	return more.buffers <= limit
 }
 
 // outputs returns how many results of the cluster may have to be written: all that others claim by now. The claims of a node that is
@@ -304,18 +321,7 @@ func (e *engine) fits(a, b *cluster, more load) bool {
 func (g *cluster) outputs() int {
 	n := 0
 	for v, st := range g.values {
-		if st != nil && int(st.refs.Load()) > g.claims(v) {
-			n++
-		}
-	}
-	return n
-}
-
-// claims returns how many claims the cluster's operators have on value v.
-func (g *cluster) claims(v int) int {
-	n := 0
-	for _, w := range g.wires {
-		if w == ^v {
+		if st != nil && int(st.refs.Load()) > g.reads[v] {
 			n++
 		}
 	}
@@ -363,7 +369,7 @@ func (g *cluster) repeat(from *cluster, v int) int {
 	copied := member{gen: m.gen, wire: len(g.wires), val: len(g.values)}
 	g.wires = append(g.wires, wires...)
 	for range m.gen.Out {
-		g.values = append(g.values, nil)
+		g.values, g.reads = append(g.values, nil), append(g.reads, 0)
 	}
 	g.members = append(g.members, copied)
 	g.scalars += len(m.gen.Scalars)
@@ -389,7 +395,7 @@ func (e *engine) merge(a, b *cluster) {
 			m.n.cluster, m.n.value = a, moved.val
 		}
 	}
-	a.values = append(a.values, b.values...)
+	a.values, a.reads = append(a.values, b.values...), append(a.reads, b.reads...)
 	a.scalars += b.scalars
 	a.weight += b.weight
 	e.sched.remove(b)
@@ -433,7 +439,7 @@ func (s *scheduler) recycle(g *cluster) {
 	clear(g.members)
 	clear(g.ins)
 	clear(g.values)
-	*g = cluster{members: g.members[:0], ins: g.ins[:0], wires: g.wires[:0], values: g.values[:0]}
+	*g = cluster{members: g.members[:0], ins: g.ins[:0], wires: g.wires[:0], values: g.values[:0], reads: g.reads[:0]}
 	s.free = append(s.free, g)
 }
 

@@ -73,7 +73,8 @@ func (e *engine) launchPrepared(p *prepared, regions []backend.Region, params []
 func (e *engine) emit(g *cluster) {
 	s := &e.sched
 	s.remove(g)
-	c := g.compose()
+	c := &s.comp
+	g.compose(c)
 	for _, i := range c.live {
 		if n := g.members[i].n; n != nil {
 			for _, st := range n.outs {
@@ -83,7 +84,11 @@ func (e *engine) emit(g *cluster) {
 	}
 	if len(c.outs) > 0 && (len(c.live) == 1 || e.emitFused(g, c) != nil) {
 		// The operators one by one, so that an error goes to the operator that it is about.
-		for _, i := range c.live {
+		live := c.live
+		if len(live) > 1 {
+			live = slices.Clone(live) // settle may launch other clusters, which compose in the same place
+		}
+		for _, i := range live {
 			if n := g.members[i].n; n != nil {
 				e.settle(n) // its uniform operands are needed in memory now
 				e.finish(n, e.launch(n))
@@ -120,12 +125,17 @@ type composition struct {
 	outs   []int // results to be written
 	inNum  []int // number of an operand among ins
 	valNum []int // number of a value among those of live members
+
+	used, usedIn []bool // values and operands that live members read
+	claims       []int  // how many claims of live members a value has
 }
 
-func (g *cluster) compose() *composition {
-	c := &composition{inNum: make([]int, len(g.ins)), valNum: make([]int, len(g.values))}
-	used, claims := make([]bool, len(g.values)), make([]int, len(g.values))
-	usedIn := make([]bool, len(g.ins))
+// compose fills c for g.
+func (g *cluster) compose(c *composition) {
+	c.live, c.ins, c.outs = c.live[:0], c.ins[:0], c.outs[:0]
+	c.inNum, c.valNum, c.claims = zeros(c.inNum, len(g.ins)), zeros(c.valNum, len(g.values)), zeros(c.claims, len(g.values))
+	c.used, c.usedIn = zeros(c.used, len(g.values)), zeros(c.usedIn, len(g.ins))
+	used, usedIn, claims := c.used, c.usedIn, c.claims
 	for i := len(g.members) - 1; i >= 0; i-- {
 		m := &g.members[i]
 		vals := used[m.val : m.val+len(m.gen.Out)]
@@ -163,7 +173,13 @@ func (g *cluster) compose() *composition {
 			}
 		}
 	}
-	return c
+}
+
+// zeros returns n zeros, in s if they fit.
+func zeros[T any](s []T, n int) []T {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
 }
 
 // emitFused launches a group as one kernel.
