@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/anygpu/anygpu/shaders/ir"
 	"github.com/anygpu/anygpu/tensor"
 )
 
@@ -56,6 +57,7 @@ func elementwiseCases(e *env, op *tensor.OpInfo) []testCase {
 			continue
 		}
 		for _, s := range shapeSets {
+			// A quick run has few kernels to compile: float32 in some layouts, each other dtype once.
 			if e.opts.Quick && (s.full || d != tensor.Float32 && s.name != "contiguous") {
 				continue
 			}
@@ -216,13 +218,14 @@ func accepts(op *tensor.OpInfo, d tensor.DType) bool {
 
 // lacks turns an error of a device that lacks what operands need into a NotSupportedError.
 func (x *run) lacks(in []tensor.Array, err error) error {
-	if err == nil || x.info.Caps.F64 || !errors.Is(err, tensor.ErrDType) {
-		return err
-	}
-	for _, a := range in {
-		if a.DType == tensor.Float64 {
-			return notSupported("double precision")
-		}
+	double := slices.ContainsFunc(in, func(a tensor.Array) bool { return a.DType == tensor.Float64 })
+	var missing *ir.UnsupportedError
+	switch {
+	case err == nil || !double:
+	case errors.Is(err, tensor.ErrDType) && !x.info.Caps.F64:
+		return notSupported("double precision")
+	case errors.As(err, &missing):
+		return notSupported("%s", missing.What) // such as "exp of f64": Vulkan has functions of float32 only
 	}
 	return err
 }
