@@ -123,7 +123,7 @@ func printDevices(w io.Writer, r devicesReport) error {
 		}
 		line("driver", "%s", strings.Join(nonEmpty(d.Driver, d.DriverVersion, d.Vendor, d.APIVersion), ", "))
 		line("type", "%s", d.Type)
-		line("memory", "%s; one allocation up to %s, one kernel argument up to %s", bytesText(d.MemoryBytes), bytesText(d.MaxAllocBytes), bytesText(d.MaxBufferBytes))
+		line("memory", "%s; one allocation up to %s, one kernel argument up to %s", bytesText(d.MemoryBytes), bytesText(d.MaxAllocBytes), bytesText(min(d.MaxBufferBytes, d.MaxAllocBytes)))
 		line("fp16", "%s", fp16Text(d))
 		line("workgroup", "up to %d invocations, %s of workgroup memory", d.WorkgroupSize, bytesText(int64(d.WorkgroupMemory)))
 		if d.Default {
