@@ -107,6 +107,7 @@ func (e *engine) schedule(nodes []*node) {
 			e.stats.Skipped++
 		case s.on && n.fusable():
 			e.gather(n)
+		case s.on && e.prologue(n):
 		default:
 			e.settle(n)
 			err := e.launch(n)

@@ -95,17 +95,7 @@ func (e *engine) emit(g *cluster) {
 			}
 		}
 	} else {
-		for _, i := range slices.Backward(c.live) {
-			if n := g.members[i].n; n != nil {
-				e.stats.Fused++
-				if st := n.outs[0]; len(n.outs) == 1 && st.mem == nil && st.refs.Load() > 0 {
-					n.cluster = nil
-					st.recipe = newRecipe(n)
-					continue
-				}
-				e.finish(n, nil)
-			}
-		}
+		e.absorb(g, c)
 		if len(c.outs) > 0 {
 			e.stats.Fused-- // the others ran in the kernel of one
 		}
@@ -116,6 +106,23 @@ func (e *engine) emit(g *cluster) {
 		}
 	}
 	s.recycle(g)
+}
+
+// absorb ends the members of a cluster that was launched: what was not written becomes a recipe, if it is claimed.
+func (e *engine) absorb(g *cluster, c *composition) {
+	for _, i := range slices.Backward(c.live) {
+		n := g.members[i].n
+		if n == nil || n.dead {
+			continue
+		}
+		e.stats.Fused++
+		if st := n.outs[0]; len(n.outs) == 1 && st.mem == nil && st.refs.Load() > 0 {
+			n.cluster, st.node = nil, nil
+			st.recipe = newRecipe(n)
+			continue
+		}
+		e.finish(n, nil)
+	}
 }
 
 // composition is a group as it is launched: without what nobody needs.
@@ -182,17 +189,8 @@ func zeros[T any](s []T, n int) []T {
 	return s
 }
 
-// emitFused launches a group as one kernel.
-func (e *engine) emitFused(g *cluster, c *composition) error {
-	for _, i := range c.ins {
-		if st := g.ins[i].bind.st; st.err != nil {
-			return st.err
-		} else if st.mem == nil {
-			return errorOf(ErrFreed, "an operand's memory is gone")
-		}
-	}
-	k := append(e.sched.key[:0], 'n')
-	scalars := 0
+// appendText appends what identifies a cluster's body.
+func (g *cluster) appendText(k []byte, c *composition) []byte {
 	for _, i := range c.live {
 		m := &g.members[i]
 		k = appendBody(k, m.gen)
@@ -204,11 +202,27 @@ func (e *engine) emitFused(g *cluster, c *composition) error {
 			}
 		}
 		k = append(k, ';')
-		scalars += len(m.gen.ScalarBits)
 	}
 	k = append(k, '=')
 	for _, v := range c.outs {
 		k = strconv.AppendInt(append(k, 'v'), int64(c.valNum[v]), 10)
+	}
+	return k
+}
+
+// emitFused launches a group as one kernel.
+func (e *engine) emitFused(g *cluster, c *composition) error {
+	for _, i := range c.ins {
+		if st := g.ins[i].bind.st; st.err != nil {
+			return st.err
+		} else if st.mem == nil {
+			return errorOf(ErrFreed, "an operand's memory is gone")
+		}
+	}
+	k := g.appendText(append(e.sched.key[:0], 'n'), c)
+	scalars := 0
+	for _, i := range c.live {
+		scalars += len(g.members[i].gen.ScalarBits)
 	}
 	body := len(k)
 	k = appendInts(k, g.shape)

@@ -127,7 +127,11 @@ func (p *randomProgram) step() {
 	case 26:
 		p.push("mean", x.MeanKeep(-1))
 	case 27:
-		p.push("softmax", near.Softmax(-1))
+		if k < 5 {
+			p.push("softmax", near.Softmax(-1))
+		} else {
+			p.push("sum of a chain", NoGrad(p.s, func() *Tensor { return near.Mul(y).Tanh().AddScalar(v).Sum(-1) }))
+		}
 	case 28:
 		p.push("max", x.Amax(-1))
 	case 29, 30:
