@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/anygpu/anygpu/backend"
-	"github.com/anygpu/anygpu/train/data"
 )
 
 // demoConfig holds the flags of 'anygpu demo'.
@@ -27,8 +27,12 @@ type demoConfig struct {
 	batch      int
 	lr         float64
 	seed       uint64
-	dataDir    string
+	data       string // folder of images or text file
+	sample     int
 	jsonFile   string
+	plotFile   string
+	save       string
+	resume     string
 }
 
 const (
@@ -41,48 +45,80 @@ const comparedSteps = 20
 
 // demoRow is a line of the demo's table and JSON.
 type demoRow struct {
-	Device          string  `json:"device"`
-	Driver          string  `json:"driver"`
-	Precision       string  `json:"precision"`
-	Steps           int     `json:"steps"`
-	Loss            float64 `json:"loss"` // mean of the last steps
-	TestAccuracy    float64 `json:"test_accuracy"`
-	ImagesPerSecond float64 `json:"images_per_second"`
-	PeakBytes       int64   `json:"peak_bytes"`
-	Scale           float64 `json:"scale"` // 1 without mixed precision
-	SkippedSteps    int     `json:"skipped_steps"`
-	MaxRelLossDiff  float64 `json:"max_rel_loss_diff"` // from the first row's over the first steps
+	Device          string   `json:"device"`
+	Driver          string   `json:"driver"`
+	Precision       string   `json:"precision"`
+	Steps           int      `json:"steps"`
+	Loss            float64  `json:"loss"`                    // mean of the last steps
+	TestAccuracy    *float64 `json:"test_accuracy,omitempty"` // of a model of images
+	TestLoss        *float64 `json:"test_loss,omitempty"`     // of a model of text
+	ImagesPerSecond *float64 `json:"images_per_second,omitempty"`
+	TokensPerSecond *float64 `json:"tokens_per_second,omitempty"`
+	PeakBytes       int64    `json:"peak_bytes"`
+	Scale           float64  `json:"scale"` // 1 without mixed precision
+	SkippedSteps    int      `json:"skipped_steps"`
+	MaxRelLossDiff  float64  `json:"max_rel_loss_diff"` // from the first row's over the first steps
+	Sample          string   `json:"sample,omitempty"`  // text that the model wrote
 
 	losses []float64
+	curve  []lossAt
+}
+
+// lossAt is the loss of a step.
+type lossAt struct {
+	step int
+	loss float64
 }
 
 func newDemo() *cobra.Command {
 	var cfg demoConfig
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Train Fashion-MNIST on devices and precisions, from the same weights, and compare",
+		Short: "Train a model on devices and precisions, from the same weights, and compare",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			kind, ok := demoKinds[cfg.model]
+			if !ok {
+				return usagef("unknown model %q: %s are accepted", cfg.model, strings.Join(demoModels(), ", "))
+			}
+			if !cmd.Flags().Changed("epochs") {
+				cfg.epochs = kind.epochs
+			}
+			if !cmd.Flags().Changed("batch") {
+				cfg.batch = kind.batch
+			}
+			if !cmd.Flags().Changed("lr") {
+				cfg.lr = kind.lr
+			}
+			if kind.sample == 0 && cmd.Flags().Changed("sample") {
+				return usagef("--sample: %s writes no text; choose --model gpt", cfg.model)
+			}
 			return runDemo(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.devices, "device", "all", "device strings, separated by commas, or all")
-	f.StringVar(&cfg.model, "model", "mlp", "the model: mlp ("+models["mlp"].doc+") or cnn ("+models["cnn"].doc+")")
+	var docs []string
+	for _, name := range demoModels() {
+		docs = append(docs, name+" ("+demoKinds[name].doc+")")
+	}
+	f.StringVar(&cfg.model, "model", "mlp", "the model: "+strings.Join(docs, ", "))
 	f.StringSliceVar(&cfg.precisions, "precision", []string{precisionFP32, precisionAMP}, "fp32, amp (mixed precision), or both")
-	f.IntVar(&cfg.epochs, "epochs", 3, "passes over the training data")
-	f.IntVar(&cfg.batch, "batch", 128, "images a step")
-	f.Float64Var(&cfg.lr, "lr", 1e-3, "learning rate of Adam")
-	f.Uint64Var(&cfg.seed, "seed", 0, "seed of the initial weights and of the order of the images")
-	f.StringVar(&cfg.dataDir, "data", "", "folder with Fashion-MNIST's four files; without it the embedded sample of 10,000 images")
+	f.IntVar(&cfg.epochs, "epochs", demoKinds["mlp"].epochs, fmt.Sprintf("passes over the training data (gpt: %d)", demoKinds["gpt"].epochs))
+	f.IntVar(&cfg.batch, "batch", demoKinds["mlp"].batch, fmt.Sprintf("images, or pieces of text, a step (gpt: %d)", demoKinds["gpt"].batch))
+	f.Float64Var(&cfg.lr, "lr", demoKinds["mlp"].lr, fmt.Sprintf("learning rate of Adam (gpt: %g)", demoKinds["gpt"].lr))
+	f.Uint64Var(&cfg.seed, "seed", 0, "seed of the initial weights, of the order of the data and of the sample")
+	f.StringVar(&cfg.data, "data", "", "folder with Fashion-MNIST's four files, or a text file for gpt; without it an embedded sample of 10,000 images, or the book of Genesis")
+	f.IntVar(&cfg.sample, "sample", demoKinds["gpt"].sample, "characters that the gpt of the first row writes at the end")
 	f.StringVar(&cfg.jsonFile, "json", "", "write the rows to this file as JSON")
+	f.StringVar(&cfg.plotFile, "plot", "", "draw the losses to this PNG file")
+	f.StringVar(&cfg.save, "save", "", "save a checkpoint of the run to FILE.json, FILE.safetensors and FILE.state.safetensors at the end, or when interrupted; with one device and precision")
+	f.StringVar(&cfg.resume, "resume", "", "go on from a checkpoint that --save wrote; with one device and precision")
 	return cmd
 }
 
 func (c demoConfig) check() error {
 	switch {
-	case models[c.model].make == nil:
-		return usagef("unknown model %q: mlp and cnn are accepted", c.model)
 	case c.epochs < 1:
 		return usagef("--epochs %d: must be at least 1", c.epochs)
 	case c.batch < 1:
@@ -91,6 +127,8 @@ func (c demoConfig) check() error {
 		return usagef("--lr %v: must be positive and finite", c.lr)
 	case len(c.precisions) == 0:
 		return usagef("--precision: give fp32, amp or both")
+	case c.sample < 0 || c.sample > maxSample:
+		return usagef("--sample %d: must be from 0 to %d", c.sample, maxSample)
 	}
 	for _, p := range c.precisions {
 		if p != precisionFP32 && p != precisionAMP {
@@ -104,25 +142,25 @@ func runDemo(ctx context.Context, cfg demoConfig, out, errOut io.Writer) error {
 	if err := cfg.check(); err != nil {
 		return err
 	}
-	trainSet, testSet, err := data.FashionMNIST(cfg.dataDir)
+	task, err := demoKinds[cfg.model].load(cfg)
 	if err != nil {
 		return err
-	}
-	if cfg.batch > trainSet.Len() {
-		return fmt.Errorf("--batch %d is larger than the training data: choose at most %d", cfg.batch, trainSet.Len())
 	}
 	names, err := chooseDevices(cfg.devices)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Fashion-MNIST: %d images to train, %d to test; %s, Adam %g, batch %d, %d epochs, seed %d\n",
-		trainSet.Len(), testSet.Len(), cfg.model, cfg.lr, cfg.batch, cfg.epochs, cfg.seed)
+	if err := cfg.checkFiles(len(names) * len(cfg.precisions)); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s; %s, Adam %g, batch %d, %d epochs, seed %d\n", task.title, cfg.model, cfg.lr, cfg.batch, cfg.epochs, cfg.seed)
 	var rows []demoRow
 	bars := newProgress(errOut)
 	defer bars.wait()
 	for _, name := range names {
 		for _, precision := range cfg.precisions {
-			row, err := trainOn(ctx, name, precision, cfg, trainSet, testSet, bars)
+			r := &demoRun{cfg: cfg, task: task, bars: bars, first: len(rows) == 0}
+			row, err := r.train(ctx, name, precision)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", name, precision, err)
 			}
@@ -133,8 +171,16 @@ func runDemo(ctx context.Context, cfg demoConfig, out, errOut io.Writer) error {
 	for i := range rows {
 		rows[i].MaxRelLossDiff = maxRelDiff(rows[i].losses, rows[0].losses)
 	}
-	if err := printRows(out, rows); err != nil {
+	if err := printRows(out, task, rows); err != nil {
 		return err
+	}
+	if len(rows) > 0 && rows[0].Sample != "" {
+		fmt.Fprintf(out, "\nsample of %s, %s:\n%s\n", rows[0].Device, rows[0].Precision, rows[0].Sample)
+	}
+	if cfg.plotFile != "" {
+		if err := plotRows(cfg.plotFile, rows); err != nil {
+			return err
+		}
 	}
 	if cfg.jsonFile != "" {
 		return writeJSON(cfg.jsonFile, struct {
@@ -182,16 +228,23 @@ func maxRelDiff(a, b []float64) float64 {
 	return most
 }
 
-func printRows(w io.Writer, rows []demoRow) error {
+func printRows(w io.Writer, task *demoTask, rows []demoRow) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "device\tdriver\tprecision\tloss\ttest accuracy\timages/s\tpeak memory\tscale\tskipped\tloss diff")
+	fmt.Fprintf(tw, "device\tdriver\tprecision\tloss\t%s\t%s/s\tpeak memory\tscale\tskipped\tloss diff\n", task.score, task.unit)
 	for _, r := range rows {
 		scale, skipped := "-", "-"
 		if r.Precision == precisionAMP {
 			scale, skipped = fmt.Sprintf("%g", r.Scale), fmt.Sprint(r.SkippedSteps)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%.4f\t%.3f\t%.0f\t%s\t%s\t%s\t%.1e\n",
-			r.Device, shorten(r.Driver, 44), r.Precision, r.Loss, r.TestAccuracy, r.ImagesPerSecond, bytesText(r.PeakBytes), scale, skipped, r.MaxRelLossDiff)
+		score, speed := "-", "-"
+		if v := cmp.Or(r.TestAccuracy, r.TestLoss); v != nil {
+			score = fmt.Sprintf("%.3f", *v)
+		}
+		if v := cmp.Or(r.ImagesPerSecond, r.TokensPerSecond); v != nil {
+			speed = fmt.Sprintf("%.0f", *v)
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%.4f\t%s\t%s\t%s\t%s\t%s\t%.1e\n",
+			r.Device, shorten(r.Driver, 44), r.Precision, r.Loss, score, speed, bytesText(r.PeakBytes), scale, skipped, r.MaxRelLossDiff)
 	}
 	return tw.Flush()
 }
@@ -209,12 +262,20 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
+	return writeWhole(path, func(w io.Writer) error {
+		_, err := w.Write(append(b, '\n'))
+		return err
+	})
+}
+
+// writeWhole writes a file whole or not at all.
+func writeWhole(path string, write func(io.Writer) error) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".anygpu-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name())
-	if _, err := tmp.Write(append(b, '\n')); err != nil {
+	if err := write(tmp); err != nil {
 		tmp.Close()
 		return err
 	}

@@ -9,118 +9,146 @@ import (
 	"github.com/anygpu/anygpu/amp"
 	"github.com/anygpu/anygpu/backend"
 	"github.com/anygpu/anygpu/tensor"
+	"github.com/anygpu/anygpu/train/checkpoint"
 	"github.com/anygpu/anygpu/train/data"
-	"github.com/anygpu/anygpu/train/nn"
 	"github.com/anygpu/anygpu/train/optim"
 )
 
 // warmupSteps are left out of the speed: kernels are compiled at their first use.
 const warmupSteps = 3
 
-// models are the demo's models by name, with weights from a seed.
-var models = map[string]struct {
-	doc  string
-	make func(seed uint64) *nn.Sequential
-}{
-	"mlp": {"784-512-256-10", newMLP},
-	"cnn": {"two 3x3 convolutions of 32 and 64 channels with pooling, 128 hidden", newCNN},
+// demoRun trains a model on a device with a precision: a row of the table.
+type demoRun struct {
+	cfg    demoConfig
+	task   *demoTask
+	bars   *progress
+	first  bool // the row that writes a sample
+	dev    backend.Device
+	model  demoModel
+	opt    *optim.Adam
+	scaler *amp.GradScaler
+	useAMP bool
+	at     checkpoint.Position
+	row    demoRow
 }
 
-func newMLP(seed uint64) *nn.Sequential {
-	gen := nn.WithGenerator(tensor.NewGenerator(seed))
-	return nn.NewSequential(nn.NewFlatten(),
-		nn.NewLinear(784, 512, gen), nn.NewReLU(),
-		nn.NewLinear(512, 256, gen), nn.NewReLU(),
-		nn.NewLinear(256, 10, gen))
+// train trains on one device with one precision.
+func (r *demoRun) train(ctx context.Context, name, precision string) (demoRow, error) {
+	var err error
+	if r.dev, err = backend.Open(name); err != nil {
+		return r.row, err
+	}
+	defer r.dev.Close()
+	tensor.ResetPeakMemory(r.dev)
+	if r.model, err = r.task.model(); err != nil {
+		return r.row, err
+	}
+	defer r.model.Free()
+	if err := r.model.To(r.dev); err != nil {
+		return r.row, err
+	}
+	r.opt = optim.NewAdam(r.model.Parameters(), optim.AdamConfig{LR: r.cfg.lr})
+	defer r.opt.Free()
+	r.useAMP = precision == precisionAMP
+	r.scaler = amp.NewGradScaler(amp.GradScalerConfig{Disabled: !r.useAMP})
+	r.row = demoRow{Device: name, Driver: driverText(r.dev.Info()), Precision: precision}
+	if err := r.resume(); err != nil {
+		return r.row, err
+	}
+	if err := r.steps(ctx, name+" "+precision); err != nil {
+		return r.row, err
+	}
+	r.row.Scale, r.row.SkippedSteps = r.scaler.GetScale(), r.scaler.Skipped()
+	r.row.PeakBytes = tensor.MemoryStats(r.dev).AllocatedBytes.Peak
+	if err := r.save(); err != nil {
+		return r.row, err
+	}
+	return r.row, r.judge(ctx)
 }
 
-func newCNN(seed uint64) *nn.Sequential {
-	gen := nn.WithGenerator(tensor.NewGenerator(seed))
-	conv := func(in, out int) nn.Module {
-		return nn.NewConv2d(in, out, nn.Square(3), tensor.ConvOptions{Padding: []int{1}}, gen)
-	}
-	return nn.NewSequential(
-		conv(1, 32), nn.NewReLU(), nn.NewMaxPool2d(tensor.MaxPoolOptions{Kernel: []int{2}}),
-		conv(32, 64), nn.NewReLU(), nn.NewMaxPool2d(tensor.MaxPoolOptions{Kernel: []int{2}}),
-		nn.NewFlatten(), nn.NewLinear(64*7*7, 128, gen), nn.NewReLU(), nn.NewLinear(128, 10, gen))
-}
-
-// trainOn trains the model on one device with one precision.
-func trainOn(ctx context.Context, name, precision string, cfg demoConfig, trainSet, testSet data.Dataset[data.Example], bars *progress) (row demoRow, err error) {
-	dev, err := backend.Open(name)
-	if err != nil {
-		return row, err
-	}
-	defer dev.Close()
-	tensor.ResetPeakMemory(dev)
-
-	model := models[cfg.model].make(cfg.seed)
-	defer model.Free()
-	if err := model.To(dev); err != nil {
-		return row, err
-	}
-	opt := optim.NewAdam(model.Parameters(), optim.AdamConfig{LR: cfg.lr})
-	defer opt.Free()
-	useAMP := precision == precisionAMP
-	scaler := amp.NewGradScaler(amp.GradScalerConfig{Disabled: !useAMP})
-	loader := data.NewLoader(trainSet, data.LoaderConfig{BatchSize: cfg.batch, Shuffle: true, Seed: cfg.seed})
-
-	info := dev.Info()
-	row = demoRow{Device: name, Driver: driverText(info), Precision: precision}
-	total := cfg.epochs * loader.Steps()
-	bar := bars.add(name+" "+precision, total)
+// steps runs the steps from the position on.
+func (r *demoRun) steps(ctx context.Context, name string) error {
+	total := r.cfg.epochs * r.task.train.Steps()
+	left := total - r.at.Step
+	bar := r.bars.add(name, left)
 	var (
 		started time.Time
-		images  int
+		items   int
 		last    []float64
 	)
-	for epoch := range cfg.epochs {
-		for batch, err := range loader.Epoch(epoch) {
-			if err == nil {
-				err = ctx.Err()
+	for ; r.at.Epoch < r.cfg.epochs; r.at.Epoch, r.at.Batch = r.at.Epoch+1, 0 {
+		for batch, err := range r.task.train.EpochFrom(r.at.Epoch, r.at.Batch) {
+			if err == nil && ctx.Err() != nil {
+				err = r.interrupted(ctx.Err())
 			}
 			if err != nil {
 				bar.abort()
-				return row, err
+				return err
 			}
 			// Reading a loss waits for the device, so it is done only where the value is used.
-			wanted := row.Steps < max(comparedSteps, warmupSteps) || row.Steps >= total-comparedSteps
-			loss, err := trainStep(dev, model, opt, scaler, batch, useAMP, wanted)
+			done := r.row.Steps
+			drawn := r.cfg.plotFile != "" && (done%max(1, left/curvePoints) == 0 || done == left-1)
+			wanted := done < max(comparedSteps, warmupSteps) || done >= left-comparedSteps || drawn
+			loss, err := r.step(batch, wanted)
 			if err != nil {
 				bar.abort()
-				return row, fmt.Errorf("step %d: %w", row.Steps, err)
+				return fmt.Errorf("step %d: %w", r.at.Step, err)
 			}
-			row.Steps++
-			images += batch.Len()
+			if drawn {
+				r.row.curve = append(r.row.curve, lossAt{r.at.Step, loss})
+			}
+			r.row.Steps++
+			r.at.Step++
+			r.at.Batch++
+			items += batch.Y.Numel()
 			if wanted {
-				if len(row.losses) < comparedSteps {
-					row.losses = append(row.losses, loss)
+				if len(r.row.losses) < comparedSteps {
+					r.row.losses = append(r.row.losses, loss)
 				}
 				last = append(last, loss)
 				bar.loss(loss)
 			}
-			if row.Steps == min(warmupSteps, total-1) {
-				started, images = time.Now(), 0
+			if r.row.Steps == min(warmupSteps, left-1) {
+				started, items = time.Now(), 0
 			}
 			bar.increment()
 		}
 	}
 	if !started.IsZero() {
-		row.ImagesPerSecond = float64(images) / time.Since(started).Seconds()
+		speed := float64(items) / time.Since(started).Seconds()
+		if r.task.unit == "tokens" {
+			r.row.TokensPerSecond = &speed
+		} else {
+			r.row.ImagesPerSecond = &speed
+		}
 	}
 	last = last[max(0, len(last)-comparedSteps):]
 	for _, l := range last {
-		row.Loss += l / float64(len(last))
+		r.row.Loss += l / float64(len(last))
 	}
-	row.Scale, row.SkippedSteps = scaler.GetScale(), scaler.Skipped()
-	row.PeakBytes = tensor.MemoryStats(dev).AllocatedBytes.Peak
-	row.TestAccuracy, err = nn.Evaluate(model, testSet, nn.Accuracy)
-	return row, err
+	return nil
 }
 
-// trainStep runs one step and returns the loss if it is wanted.
-func trainStep(dev backend.Device, model nn.Module, opt *optim.Adam, scaler *amp.GradScaler, batch data.Batch, useAMP, wanted bool) (value float64, err error) {
-	s := tensor.NewScope(dev)
+// judge measures the trained model, and lets it write.
+func (r *demoRun) judge(ctx context.Context) error {
+	score, err := r.task.evaluate(r.model, r.dev)
+	if err != nil {
+		return err
+	}
+	if r.task.write == nil {
+		r.row.TestAccuracy = &score
+		return nil
+	}
+	r.row.TestLoss = &score
+	if r.first && r.cfg.sample > 0 {
+		r.row.Sample, err = r.task.write.text(ctx, r.model, r.dev, r.cfg.sample)
+	}
+	return err
+}
+
+// step runs one step and returns the loss if it is wanted.
+func (r *demoRun) step(batch data.Batch, wanted bool) (value float64, err error) {
+	s := tensor.NewScope(r.dev)
 	defer func() {
 		if cerr := s.Close(); cerr != nil {
 			err = cerr
@@ -128,15 +156,25 @@ func trainStep(dev backend.Device, model nn.Module, opt *optim.Adam, scaler *amp
 	}()
 	x, y := s.To(batch.X), s.To(batch.Y)
 	var loss *tensor.Tensor
-	amp.Autocast(s, func() { loss = nn.CrossEntropy(model.Forward(x), y) }, amp.Enabled(useAMP))
-	opt.ZeroGrad()
-	if err := scaler.Scale(loss).Backward(); err != nil {
+	amp.Autocast(s, func() { loss = r.task.loss(r.model.Forward(x), y) }, amp.Enabled(r.useAMP))
+	r.opt.ZeroGrad()
+	if err := r.scaler.Scale(loss).Backward(); err != nil {
 		return 0, err
 	}
-	if _, err := scaler.Step(opt); err != nil {
+	if r.task.clip > 0 {
+		if err := r.scaler.Unscale(r.opt); err != nil {
+			return 0, err
+		}
+		norm, err := optim.ClipGradNorm(r.opt.Parameters(), r.task.clip, optim.ClipOptions{})
+		if err != nil {
+			return 0, err
+		}
+		norm.Free()
+	}
+	if _, err := r.scaler.Step(r.opt); err != nil {
 		return 0, err
 	}
-	if err := scaler.Update(); err != nil {
+	if err := r.scaler.Update(); err != nil {
 		return 0, err
 	}
 	if wanted {
