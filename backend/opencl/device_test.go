@@ -487,7 +487,6 @@ func TestContext(t *testing.T) {
 		for range 8 {
 			slow = append(slow, launch(p, b, 64, 1<<20))
 		}
-		start := time.Now()
 		f, err := d.Submit(slow)
 		if err != nil {
 			t.Fatal(err)
@@ -505,11 +504,10 @@ func TestContext(t *testing.T) {
 		if err := f.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("with a context that ends meanwhile: %v", err)
 		}
-		cut := time.Since(start)
-		wait(t, f)
-		if all := time.Since(start); cut > all/2 {
-			t.Errorf("a wait of 1 ms took %v of the work's %v", cut, all)
+		if f.Done() {
+			t.Error("a wait that ended by its context lasted as long as the work")
 		}
+		wait(t, f)
 	})
 }
 

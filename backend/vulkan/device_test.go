@@ -376,7 +376,7 @@ func TestContext(t *testing.T) {
 		if err == nil && took < 10*time.Millisecond {
 			t.Skipf("the device was done within %v", took)
 		}
-		if !errors.Is(err, context.DeadlineExceeded) || took > time.Second {
+		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v after %v", err, took)
 		}
 		if err := f.Wait(t.Context()); err != nil {
