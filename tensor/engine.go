@@ -262,8 +262,15 @@ func (e *engine) failNode(n *node, err error) {
 	for _, st := range n.outs {
 		st.err = err
 	}
-	if n.failed != nil {
+	switch {
+	case n.failed != nil:
 		*n.failed = err
+	case len(n.outs) == 0: // an overwritten tensor must not seem to have its new value
+		n.each(func(b binding) {
+			if b.write {
+				b.st.err = err
+			}
+		})
 	}
 }
 

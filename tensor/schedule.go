@@ -45,6 +45,7 @@ type cluster struct {
 	scalars int
 	weight  int
 	uniform bool // the results are the same at every place
+	repeats bool // members of uniform clusters are repeated here
 }
 
 // member is an operator of a cluster.
@@ -173,11 +174,13 @@ func (e *engine) settle(n *node) {
 		if !b.write {
 			return
 		}
-		for i := 0; i < len(e.sched.open); {
-			if g := e.sched.open[i]; g.readsFrom(b.st) {
-				e.emit(g)
-			} else {
-				i++
+		for _, list := range [...]*[]*cluster{&e.sched.open, &e.sched.uniform} {
+			for i := 0; i < len(*list); {
+				if g := (*list)[i]; g.readsFrom(b.st) {
+					e.emit(g)
+				} else {
+					i++
+				}
 			}
 		}
 	})
@@ -191,10 +194,25 @@ func (st *storage) waiting() *cluster {
 	return st.node.cluster
 }
 
+// readsFrom reports whether the cluster reads a storage, or its operators would if they were launched one by one: where a
+// uniform operand is repeated, they do not read it now, but may later (see [recipe]).
 func (g *cluster) readsFrom(st *storage) bool {
 	for i := range g.ins {
 		if g.ins[i].bind.st == st {
 			return true
+		}
+	}
+	if !g.repeats {
+		return false
+	}
+	for _, m := range g.members {
+		if m.n == nil || m.n.dead {
+			continue
+		}
+		for _, b := range m.n.steps[0].bufs[:len(m.gen.In)] {
+			if b.st == st {
+				return true
+			}
 		}
 	}
 	return false
@@ -367,6 +385,7 @@ func (g *cluster) repeat(from *cluster, v int) int {
 	for _, w := range from.wires[m.wire : m.wire+len(m.gen.In)] {
 		wires = append(wires, ^g.repeat(from, ^w)) // uniform clusters have no operands in memory
 	}
+	g.repeats = true
 	copied := member{gen: m.gen, wire: len(g.wires), val: len(g.values)}
 	g.wires = append(g.wires, wires...)
 	for range m.gen.Out {
@@ -397,6 +416,7 @@ func (e *engine) merge(a, b *cluster) {
 		}
 	}
 	a.values, a.reads = append(a.values, b.values...), append(a.reads, b.reads...)
+	a.repeats = a.repeats || b.repeats
 	a.scalars += b.scalars
 	a.weight += b.weight
 	e.sched.remove(b)
