@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"image/png"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -147,5 +150,21 @@ func TestCheckpointBase(t *testing.T) {
 		if got := checkpointBase(name); got != "a/b" {
 			t.Errorf("%s: %s, want a/b", name, got)
 		}
+	}
+}
+
+// TestDemoInterrupted cancels a run that is to be saved: it saves, and says how to go on.
+func TestDemoInterrupted(t *testing.T) {
+	base := filepath.Join(t.TempDir(), "run")
+	cfg := demoConfig{devices: "cpu", model: "gpt", precisions: []string{precisionAMP}, epochs: 1, batch: 8, lr: 1e-3, data: tinyText(t), save: base}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	err := runDemo(ctx, cfg, io.Discard, io.Discard)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "after 0 steps; go on with --resume "+base) {
+		t.Errorf("error %v", err)
+	}
+	cfg.save, cfg.resume = "", base
+	if err := runDemo(context.Background(), cfg, io.Discard, io.Discard); err != nil {
+		t.Errorf("resumed: %v", err)
 	}
 }

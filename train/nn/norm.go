@@ -121,11 +121,13 @@ type BatchNorm struct {
 	RunningMean, RunningVar *tensor.Tensor // buffers; nil without
 	Eps, Momentum           float64
 	batches                 *tensor.Tensor // num_batches_tracked
+	name                    string         // in errors
+	ranks                   [2]int         // least and greatest number of dimensions of an input
 }
 
-func newBatchNorm(channels int, opts []NormOption) *BatchNorm {
+func newBatchNorm(name string, ranks [2]int, channels int, opts []NormOption) *BatchNorm {
 	o := normOf(1e-5, opts)
-	l := &BatchNorm{Eps: o.eps, Momentum: o.momentum}
+	l := &BatchNorm{Eps: o.eps, Momentum: o.momentum, name: name, ranks: ranks}
 	l.Weight, l.Bias = l.affine(o, true, channels)
 	if !o.noStats {
 		l.RunningMean = l.RegisterBuffer("running_mean", tensor.Zeros(tensor.CPU(), tensor.Float32, channels))
@@ -136,13 +138,24 @@ func newBatchNorm(channels int, opts []NormOption) *BatchNorm {
 }
 
 // NewBatchNorm1d returns a layer for inputs [n, channels] or [n, channels, length].
-func NewBatchNorm1d(channels int, opts ...NormOption) *BatchNorm { return newBatchNorm(channels, opts) }
+func NewBatchNorm1d(channels int, opts ...NormOption) *BatchNorm {
+	return newBatchNorm("batch_norm1d", [2]int{2, 3}, channels, opts)
+}
 
 // NewBatchNorm2d returns a layer for inputs [n, channels, height, width].
-func NewBatchNorm2d(channels int, opts ...NormOption) *BatchNorm { return newBatchNorm(channels, opts) }
+func NewBatchNorm2d(channels int, opts ...NormOption) *BatchNorm {
+	return newBatchNorm("batch_norm2d", [2]int{4, 4}, channels, opts)
+}
 
 // Forward normalises, and in training mode updates the running statistics.
 func (l *BatchNorm) Forward(x *tensor.Tensor) *tensor.Tensor {
+	if rank := len(x.Shape()); x.Err() == nil && l.name != "" && (rank < l.ranks[0] || rank > l.ranks[1]) {
+		want := "[n, channels, height, width]"
+		if l.ranks[0] == 2 {
+			want = "[n, channels] or [n, channels, length]"
+		}
+		return tensor.Failed(l.name, fmt.Errorf("expected input %s, but got shape %v", want, x.Shape()), x)
+	}
 	if l.RunningMean == nil {
 		return tensor.BatchNorm(x, l.Weight, l.Bias, nil, true, l.Eps)
 	}
