@@ -9,6 +9,10 @@
 //	model.To(dev)
 //	loss := nn.CrossEntropy(model.Forward(x), y)
 //
+// Layers with masks or states have a method besides Forward: [MultiheadAttention.Attend], [TransformerEncoderLayer.Encode], [LSTM.Run] and
+// [GRU.Run]. As in PyTorch their sequences are [positions, n, features], unless BatchFirst is set; [DecoderBlock] and [Decoder] have
+// the batch first always. A loss is a function, or with options a [Criterion].
+//
 // # Invariants
 //
 //   - Parameters keep their identity when the model moves, so optimizers built before go on working.
