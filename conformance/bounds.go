@@ -57,6 +57,9 @@ var rowBounds = map[string]bound{
 	"gelu_tanh":   {kind: composedBound, ulp: 8, why: "1 + tanh cancels in the tail: tanh 5, two products, sum"},
 	"hardswish":   {kind: ulpBound, ulp: 4, why: "quotient 2.5, product 0.5, sum 0.5"},
 	"hardsigmoid": {kind: ulpBound, ulp: 4, why: "quotient 2.5, sum 0.5"},
+	"uniform":     {kind: toleranceBound, ulp: 1, why: "of a range: product and sum; from 0 to 1 exact"},
+	"normal":      {kind: toleranceBound, ulp: 16, why: "logarithm 1.5, sine and cosine, root, products"},
+	"dropout":     {kind: composedBound, ulp: 2, why: "the scale 1/(1-p) rounded, product 0.5"},
 }
 
 // exactOps give the exact result rounded once, in both APIs; what they do to integers is exact for every operator.
@@ -66,7 +69,7 @@ var exactOps = set("neg", "abs", "sign", "floor", "ceil", "trunc", "round", "rel
 	"amax", "amin", "argmax", "argmin", "any", "all", "sort", "argsort", "topk", "reshape", "permute", "transpose", "expand", "slice", "select", "cat", "stack",
 	"flatten", "squeeze", "unsqueeze", "repeat", "repeat_interleave", "split", "chunk", "pad", "flip", "roll", "tril", "triu", "gather", "index_select",
 	"masked_select", "one_hot", "arange", "eye", "full", "meshgrid", "embedding", "unfold", "contiguous", "max_pool1d", "max_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-	"clone", "detach", "broadcast_to", "view", "scatter")
+	"clone", "detach", "broadcast_to", "view", "scatter", "cast", "to", "copy_", "from_slice", "bernoulli", "randint", "randperm", "multinomial")
 
 // summedOps are sums over a number of terms: linear in each operand, so that the reference of the operands' absolute values
 // is the sum of the terms' magnitudes.

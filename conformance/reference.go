@@ -18,7 +18,8 @@ Generated from the operator table by ` + "`go run ./conformance/internal/gendocs
 
 Every row runs on every device. Names, arguments and defaults are PyTorch's. *Autocast* is what mixed precision does to the operands
 (` + "`amp`" + `). *Bound* is what ` + "`anygpu conformance`" + ` holds float32 results to, against a float64 reference; float16 and bfloat16 may be off by one
-unit in their own last place besides. Rows that are parts of other operators' gradients are listed last.
+unit in their own last place besides. Rows that are parts of other operators' gradients, and rows that only name methods in errors and
+profiles, are listed last.
 `)
 	ops := tensor.Ops()
 	slices.SortFunc(ops, func(a, b *tensor.OpInfo) int { return strings.Compare(a.Name, b.Name) })
@@ -26,9 +27,10 @@ unit in their own last place besides. Rows that are parts of other operators' gr
 		return strings.HasSuffix(o.Name, "_grad") || strings.HasSuffix(o.Name, "_share") || strings.HasSuffix(o.Name, "_backward")
 	}
 	for _, kind := range []tensor.OpKind{tensor.KindElementwise, tensor.KindReduction, tensor.KindTemplate, tensor.KindView, tensor.KindComposite, tensor.KindRandom, tensor.KindMove} {
-		writeOperators(&sb, kindTitles[kind], ops, func(o *tensor.OpInfo) bool { return o.Kind == kind && !part(o) })
+		writeOperators(&sb, kindTitles[kind], ops, func(o *tensor.OpInfo) bool { return o.Kind == kind && !part(o) && o.NamesOnly == "" })
 	}
 	writeOperators(&sb, "Parts of gradients", ops, part)
+	writeNames(&sb, ops)
 	return sb.String()
 }
 
@@ -50,6 +52,18 @@ func writeOperators(sb *strings.Builder, title string, ops []*tensor.OpInfo, wan
 	fmt.Fprintf(sb, "\n## %s\n\n| operator | operands | parameters | what it computes | gradient | autocast | bound |\n| --- | --- | --- | --- | --- | --- | --- |\n", title)
 	for _, o := range ops {
 		fmt.Fprintf(sb, "| `%s` | %s | %s | %s | %s | %s | %s |\n", o.Name, codeList(o.Inputs), paramText(o), cellText(o.Doc), gradientText(o), o.Class, boundText(o))
+	}
+}
+
+// writeNames lists the rows that only name a method.
+func writeNames(sb *strings.Builder, ops []*tensor.OpInfo) {
+	ops = slices.DeleteFunc(slices.Clone(ops), func(o *tensor.OpInfo) bool { return o.NamesOnly == "" })
+	if len(ops) == 0 {
+		return
+	}
+	sb.WriteString("\n## Names in errors and profiles\n\n| name | what it does | why it is no operator to check |\n| --- | --- | --- |\n")
+	for _, o := range ops {
+		fmt.Fprintf(sb, "| `%s` | %s | %s |\n", o.Name, cellText(o.Doc), cellText(o.NamesOnly))
 	}
 }
 
@@ -92,6 +106,8 @@ func paramText(o *tensor.OpInfo) string {
 
 func gradientText(o *tensor.OpInfo) string {
 	switch {
+	case o.Inputs != nil && len(o.Inputs) == 0: // not nil: a list of operands
+		return "no"
 	case o.Differentiable == nil:
 		return "yes"
 	case !slices.Contains(o.Differentiable, true):
@@ -109,7 +125,10 @@ func gradientText(o *tensor.OpInfo) string {
 }
 
 func boundText(o *tensor.OpInfo) string {
-	if o.Kind == tensor.KindRandom || o.Kind == tensor.KindMove {
+	if o.Kind == tensor.KindMove {
+		return "exact"
+	}
+	if b := boundOf(o, "opencl"); o.Kind == tensor.KindRandom && b.kind == exactBound {
 		return "exact"
 	}
 	cl, vk := boundOf(o, "opencl"), boundOf(o, "vulkan")
@@ -120,28 +139,29 @@ func boundText(o *tensor.OpInfo) string {
 	return cellText(s)
 }
 
-// Lacks says what a row of the operator table lacks to be complete: documentation, a reference, samples, error samples. Operands of
-// elementwise rows are generated, and so are operands that they must reject. Random rows are held against the streams of
-// the CPU and their moments by the random suite, and rows that only name what a method does have no call to test.
+// Lacks says what a row of the operator table lacks to be complete: documentation, a call, a reference, samples, and error samples
+// or the reason why there are no errors. Operands of elementwise rows are generated, and so are operands that they must
+// reject. A row that only names a method has the reason instead, and nothing that could be run.
 func Lacks(o *tensor.OpInfo) []string {
 	var out []string
-	if strings.TrimSpace(o.Doc) == "" {
-		out = append(out, "doc")
+	lacks := func(what string, missing bool) {
+		if missing {
+			out = append(out, what)
+		}
 	}
-	if o.Kind == tensor.KindRandom || o.Call == nil {
+	lacks("doc", strings.TrimSpace(o.Doc) == "")
+	if o.NamesOnly != "" {
+		lacks("either a reason to be only a name or a call, a reference and samples", o.Call != nil || o.Ref != nil || len(o.Samples) > 0)
 		return out
 	}
-	if o.Ref == nil {
-		out = append(out, "reference")
-	}
+	lacks("call", o.Call == nil)
+	lacks("reference", o.Ref == nil)
 	if o.Elementwise() != nil {
 		return out
 	}
-	if !slices.ContainsFunc(o.Samples, func(s tensor.Sample) bool { return s.Err == "" }) {
-		out = append(out, "samples")
-	}
-	if !slices.ContainsFunc(o.Samples, func(s tensor.Sample) bool { return s.Err != "" }) {
-		out = append(out, "error samples")
-	}
+	fails := slices.ContainsFunc(o.Samples, func(s tensor.Sample) bool { return s.Err != "" })
+	lacks("samples", !slices.ContainsFunc(o.Samples, func(s tensor.Sample) bool { return s.Err == "" }))
+	lacks("error samples or the reason why there are none", !fails && o.NoErrors == "")
+	lacks("either error samples or a reason why there are none", fails && o.NoErrors != "")
 	return out
 }

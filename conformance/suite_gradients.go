@@ -81,6 +81,8 @@ func anyFlows(op *tensor.OpInfo, in []tensor.Array) bool {
 // noDifferences are samples where a gradient is not the limit of differences, by definition: they are held against the CPU only.
 var noDifferences = map[string]string{
 	"embedding/float32/1-padding":    "the row of padding_idx gets no gradient, as in PyTorch",
+	"cast/float32/0-to_half":         "float16 does not resolve differences of 1e-6",
+	"cast/float32/1-to_float":        "float32 does not resolve differences of 1e-6",
 	"normalize/float32/2-a_row_of_0": "the slope at 0 is 1/eps = 1e12, which differences of 1e-6 do not resolve",
 }
 

@@ -3,6 +3,7 @@ package conformance
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ func operatorCases(e *env) ([]testCase, error) {
 	var out []testCase
 	if e.opts.Golden == nil {
 		for _, op := range tensor.Ops() {
-			if op.Call == nil || op.Kind == tensor.KindRandom {
+			if op.Call == nil {
 				continue
 			}
 			if op.Elementwise() != nil {
@@ -244,7 +245,14 @@ func (x *run) forward(op *tensor.OpInfo, in []tensor.Array, attrs tensor.Attrs, 
 		for i, a := range in {
 			ts[i] = place(s, a, layouts[i])
 		}
-		outs := op.Call(ts, attrs)
+		outs := op.Call(ts, x.attrs(in, attrs))
+		if len(in) == 0 { // in no scope
+			defer func() {
+				for _, t := range outs {
+					t.Free()
+				}
+			}()
+		}
 		if len(outs) < len(want) {
 			return fmt.Errorf("%d results, the reference has %d", len(outs), len(want))
 		}
@@ -269,6 +277,16 @@ func (x *run) forward(op *tensor.OpInfo, in []tensor.Array, attrs tensor.Attrs, 
 		}
 	}
 	return x.lacks(in, err)
+}
+
+// attrs returns a case's attributes; operators without operands get the device under test by one.
+func (x *run) attrs(in []tensor.Array, attrs tensor.Attrs) tensor.Attrs {
+	if len(in) > 0 || attrs.Has("device") {
+		return attrs
+	}
+	out := tensor.Attrs{"device": x.dev}
+	maps.Copy(out, attrs)
+	return out
 }
 
 // operandAt returns the operand's element that belongs to a result's element, for elementwise operators
@@ -434,7 +452,7 @@ func (x *run) errorSample(op *tensor.OpInfo, smp tensor.Sample) error {
 		for i, a := range in {
 			ts[i] = place(s, a, layouts[i])
 		}
-		for _, t := range op.Call(ts, smp.Attrs) {
+		for _, t := range op.Call(ts, x.attrs(in, smp.Attrs)) {
 			if t == nil {
 				continue
 			}

@@ -2,7 +2,7 @@ package conformance_test
 
 import (
 	"os"
-	"slices"
+	"strings"
 	"testing"
 
 	"github.com/anygpu/anygpu/conformance"
@@ -20,33 +20,40 @@ func TestOperatorReference(t *testing.T) {
 	}
 }
 
-// incompleteRows are the rows that lack something, each with why. A row that need not stay is to be taken off.
-var incompleteRows = map[string]bool{
-	// The precision suite holds casts against roundings of its own, over all values.
-	"cast": true,
-	// There are no operands of one tensor that these reject.
-	"clone": true, "contiguous": true, "squeeze": true, "any": true, "all": true, "prod": true, "gelu": true,
-	// Parts of other operators, which check the operands.
-	"gather_grad": true, "index_select_grad": true, "nll": true, "addmm": true,
-	// They only name methods in errors and profiles; the tests of tensor, amp and optim have what they do.
-	"from_slice": true, "full": true, "total_norm": true, "update": true,
-	// A composition with random numbers: the random suite has its stream, train/nn its test.
-	"dropout": true,
-}
-
-// TestRowsAreComplete fails for a row without documentation, and for one without reference, samples or error samples that is
-// not in the list of rows that are known to lack them.
+// TestRowsAreComplete fails for a row without documentation, a reference, samples or error samples. There are no exceptions: a
+// row that cannot fail, or only names a method, says so with its reason.
 func TestRowsAreComplete(t *testing.T) {
 	for _, o := range tensor.Ops() {
-		lacks := conformance.Lacks(o)
-		if slices.Contains(lacks, "doc") {
-			t.Errorf("%s has no documentation", o.Name)
+		if lacks := conformance.Lacks(o); len(lacks) > 0 {
+			t.Errorf("%s lacks %s", o.Name, strings.Join(lacks, ", "))
 		}
-		switch known := incompleteRows[o.Name]; {
-		case len(lacks) > 0 && !known:
-			t.Errorf("%s lacks %v", o.Name, lacks)
-		case len(lacks) == 0 && known:
-			t.Logf("%s is complete: take it off incompleteRows", o.Name)
+	}
+}
+
+// TestLacks holds what counts as complete.
+func TestLacks(t *testing.T) {
+	call := func(in []*tensor.Tensor, _ tensor.Attrs) []*tensor.Tensor { return in }
+	ref := func(in []tensor.Array, _ tensor.Attrs) ([]tensor.Array, error) { return in, nil }
+	good, bad := tensor.Sample{Name: "good"}, tensor.Sample{Name: "bad", Err: "bad"}
+	for _, tc := range []struct {
+		name string
+		op   tensor.OpInfo
+		want string
+	}{
+		{"complete", tensor.OpInfo{Doc: "d", Call: call, Ref: ref, Samples: []tensor.Sample{good, bad}}, ""},
+		{"nothing can be wrong", tensor.OpInfo{Doc: "d", Call: call, Ref: ref, Samples: []tensor.Sample{good}, NoErrors: "r"}, ""},
+		{"no errors", tensor.OpInfo{Doc: "d", Call: call, Ref: ref, Samples: []tensor.Sample{good}}, "error samples or the reason"},
+		{"errors and a reason", tensor.OpInfo{Doc: "d", Call: call, Ref: ref, Samples: []tensor.Sample{good, bad}, NoErrors: "r"}, "either error samples or a reason"},
+		{"random without reference", tensor.OpInfo{Doc: "d", Kind: tensor.KindRandom, Call: call, Samples: []tensor.Sample{good, bad}}, "reference"},
+		{"no samples", tensor.OpInfo{Doc: "d", Call: call, Ref: ref}, "samples"},
+		{"no call", tensor.OpInfo{Doc: "d", Ref: ref, Samples: []tensor.Sample{good, bad}}, "call"},
+		{"a name", tensor.OpInfo{Doc: "d", NamesOnly: "r"}, ""},
+		{"a name with a call", tensor.OpInfo{Doc: "d", NamesOnly: "r", Call: call}, "only a name"},
+		{"no documentation", tensor.OpInfo{NamesOnly: "r"}, "doc"},
+	} {
+		got := strings.Join(conformance.Lacks(&tc.op), ", ")
+		if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {
+			t.Errorf("%s: lacks %q, want %q", tc.name, got, tc.want)
 		}
 	}
 }

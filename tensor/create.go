@@ -10,13 +10,9 @@ import (
 	"github.com/anygpu/anygpu/shaders/lib"
 )
 
-func creation(name, doc string) *OpInfo {
-	return register(&OpInfo{Name: name, Doc: doc, Kind: KindMove, Call: func(in []*Tensor, _ Attrs) []*Tensor { return in }})
-}
-
 var (
-	opFrom = creation("from_slice", "a tensor on the CPU from a Go slice")
-	opFull = creation("full", "a tensor of one value")
+	opFrom = register(&OpInfo{Name: "from_slice", Doc: "a tensor on the CPU from a Go slice", Kind: KindMove, Inputs: []string{}})
+	opFull = register(&OpInfo{Name: "full", Doc: "a tensor of one value", Kind: KindMove, Inputs: []string{}})
 )
 
 // beginOn starts an operator without operands on a device.

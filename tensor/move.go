@@ -7,17 +7,18 @@ import (
 	"github.com/anygpu/anygpu/backend"
 )
 
-var opDetach = register(&OpInfo{Name: "detach", Kind: KindView, Doc: "the same value without its history", Inputs: []string{"x"}, Differentiable: []bool{false}})
+var opDetach = register(&OpInfo{Name: "detach", Kind: KindView, Doc: "the same value without its history", Inputs: []string{"x"}, Differentiable: []bool{false},
+	NoErrors: "every tensor has a value without a history"})
 
 var opTo = register(&OpInfo{Name: "to", Kind: KindMove, Doc: "the value on another device", Inputs: []string{"x"}})
 
-var opCopyFrom = register(&OpInfo{Name: "copy_", Kind: KindMove, Doc: "values overwritten in place", Inputs: []string{"x"}, Differentiable: []bool{false}})
+var opCopyFrom = register(&OpInfo{Name: "copy_", Kind: KindMove, Doc: "the values of src, broadcast and cast, over those of x in place", Inputs: []string{"x", "src"}, Differentiable: []bool{false, false}})
 
 var _ = register(&OpInfo{Name: "cast", Kind: KindMove, Doc: "the value in another dtype", Inputs: []string{"x"},
 	Call: func(in []*Tensor, a Attrs) []*Tensor {
 		d, err := ParseDType(a.String("dtype", "float32"))
 		if err != nil {
-			return []*Tensor{failed(err, nil)}
+			return []*Tensor{begin(LookupOp("cast"), in[0]).fail("", &kindError{ErrDType, err.Error()})}
 		}
 		return []*Tensor{in[0].Cast(d)}
 	}})

@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/anygpu/anygpu/shaders/ir"
@@ -276,10 +277,14 @@ var _ = DefineElementwise(Elementwise{Name: "gelu_tanh_grad", Doc: "the gradient
 var _ = register(&OpInfo{Name: "gelu", Kind: KindComposite, Inputs: []string{"x"},
 	Doc: "Gaussian error linear unit; approximate is \"none\" or \"tanh\"",
 	Call: func(in []*Tensor, attrs Attrs) []*Tensor {
-		if attrs.String("approximate", "none") == "tanh" {
+		switch approximate := attrs.String("approximate", "none"); approximate {
+		case "none":
+			return []*Tensor{in[0].GELU()}
+		case "tanh":
 			return []*Tensor{in[0].GELUTanh()}
+		default:
+			return []*Tensor{begin(LookupOp("gelu"), in[0]).fail("", fmt.Errorf("approximate argument must be either none or tanh, got %q", approximate))}
 		}
-		return []*Tensor{in[0].GELU()}
 	}})
 
 var _ = DefineElementwise(Elementwise{Name: "softsign", Doc: "x/(1+|x|)", Inputs: []string{"x"}, DType: PromoteFloat,

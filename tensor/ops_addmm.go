@@ -52,10 +52,13 @@ func AddMM(c, a, b *Tensor, beta, alpha float64) *Tensor {
 	if alpha != 1 {
 		out = out.MulScalar(alpha)
 	}
+	c = k.in[0]
 	if beta == 0 {
+		if c.needsGrad() { // its gradient is zeros, as PyTorch's
+			return Where(FromBools([]bool{false}), c, out)
+		}
 		return out
 	}
-	c = k.in[0]
 	if beta != 1 {
 		c = c.MulScalar(beta)
 	}

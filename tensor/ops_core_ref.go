@@ -31,7 +31,7 @@ func coreRefs() map[string]rowRef {
 				p *= v
 			}
 			return p
-		}), []Sample{valid("rows", Attrs{"dims": []int{1}}, positiveArray(3, 5)), valid("all", nil, positiveArray(2, 3)), valid("zeros", Attrs{"dims": []int{1}}, Array{Shape: []int{3, 3}, Data: []float64{1, 2, 3, 0, 5, 6, 0, 0, 7}})}},
+		}), []Sample{valid("rows", Attrs{"dims": []int{1}}, positiveArray(3, 5)), valid("all", nil, positiveArray(2, 3)), valid("zeros", Attrs{"dims": []int{1}}, Array{Shape: []int{3, 3}, Data: []float64{1, 2, 3, 0, 5, 6, 0, 0, 7}}), invalid("out of range", Attrs{"dims": []int{2}}, sampleArray(2, 3))}},
 		"amax": {reduceRef(maxOf), append(foldedSamples(), valid("equal", Attrs{"dims": []int{0}}, Array{Shape: []int{3, 1}, Data: []float64{2, 1, 2}}), invalid("0 elements has no value", Attrs{"dims": []int{0}}, Array{Shape: []int{0, 2}}))},
 		"amin": {reduceRef(func(x []float64) float64 {
 			m := make([]float64, len(x))
@@ -57,12 +57,12 @@ func coreRefs() map[string]rowRef {
 				return -q * logp
 			})}, a)
 		}, []Sample{valid("rows", Attrs{"dims": []int{1}}, sampleArray(3, 5), sampleArray(3, 5)),
-			valid("unlikely class that does not count", nil, Array{Shape: []int{2}, Data: []float64{math.Inf(-1), -1}}, Array{Shape: []int{2}, Data: []float64{0, 1}})}},
+			valid("unlikely class that does not count", nil, Array{Shape: []int{2}, Data: []float64{math.Inf(-1), -1}}, Array{Shape: []int{2}, Data: []float64{0, 1}}),
+			invalid("same shape", nil, sampleArray(3, 5), sampleArray(5))}},
 		"softmax":       {refOne(func(in []Array, a Attrs) Array { return softmaxRef(in[0], a.Int("dim", -1), false) }), softmaxSamples()},
 		"log_softmax":   {refOne(func(in []Array, a Attrs) Array { return softmaxRef(in[0], a.Int("dim", -1), true) }), softmaxSamples()},
 		"matmul":        {refOne(func(in []Array, _ Attrs) Array { return matmulRef(in[0], in[1]) }), matmulSamples()},
 		"linear":        {refOne(linearRef), linearSamples()},
-		"addmm":         {refOne(addmmRef), []Sample{valid("scaled", Attrs{"beta": 0.5, "alpha": 2.0}, sampleArray(2, 3), sampleArray(2, 4), sampleArray(4, 3)), valid("broadcast", nil, sampleArray(3), sampleArray(2, 4), sampleArray(4, 3))}},
 		"cross_entropy": {crossEntropyRef, crossEntropySamples()},
 		"mse_loss":      {pairLossRef(func(d float64) float64 { return d * d }), pairLossSamples()},
 		"l1_loss":       {pairLossRef(math.Abs), pairLossSamples()},
@@ -72,7 +72,7 @@ func coreRefs() map[string]rowRef {
 				row = LookupOp("gelu_tanh")
 			}
 			return makeArray(in[0].Shape, func(idx []int) float64 { return row.elementwise.Ref(in[0].at(idx...)) })
-		}), []Sample{valid("exact", nil, sampleArray(3, 7)), valid("tanh", Attrs{"approximate": "tanh"}, sampleArray(3, 7))}},
+		}), []Sample{valid("exact", nil, sampleArray(3, 7)), valid("tanh", Attrs{"approximate": "tanh"}, sampleArray(3, 7)), invalid("either none or tanh", Attrs{"approximate": "sigmoid"}, sampleArray(3))}},
 
 		"reshape":    {refOne(func(in []Array, a Attrs) Array { return reshapeRef(in[0], a.Ints("shape")) }), []Sample{valid("inferred", Attrs{"shape": []int{-1, 2}}, sampleArray(3, 4)), valid("to 0 dimensions", Attrs{"shape": []int{}}, sampleArray(1, 1)), invalid("invalid for input of size 12", Attrs{"shape": []int{5, -1}}, sampleArray(3, 4)), invalid("only one dimension can be inferred", Attrs{"shape": []int{-1, -1}}, sampleArray(4))}},
 		"flatten":    {refOne(flattenRef), []Sample{valid("all", nil, sampleArray(2, 3, 4)), valid("from 1", Attrs{"start_dim": 1}, sampleArray(2, 3, 4)), valid("middle", Attrs{"start_dim": 1, "end_dim": 2}, sampleArray(2, 3, 4, 2)), invalid("comes after", Attrs{"start_dim": 1, "end_dim": 0}, sampleArray(2, 3))}},
@@ -81,7 +81,7 @@ func coreRefs() map[string]rowRef {
 		"expand":     {refOne(expandRef), []Sample{valid("new dimension", Attrs{"shape": []int{2, 3, 4}}, sampleArray(3, 1)), valid("kept size", Attrs{"shape": []int{2, -1}}, sampleArray(1, 3)), invalid("must match the existing size", Attrs{"shape": []int{4}}, sampleArray(3)), invalid("greater or equal", Attrs{"shape": []int{3}}, sampleArray(1, 3))}},
 		"slice":      {refOne(sliceRef), []Sample{valid("steps", Attrs{"dim": 1, "start": 1, "stop": 6, "step": 2}, sampleArray(2, 7)), valid("from the end", Attrs{"dim": 0, "start": -2}, sampleArray(4, 2)), valid("nothing", Attrs{"dim": 0, "start": 3, "stop": 1}, sampleArray(4)), invalid("positive", Attrs{"dim": 0, "step": 0}, sampleArray(4))}},
 		"select":     {refOne(selectRef), []Sample{valid("row", Attrs{"dim": 0, "index": 1}, sampleArray(3, 4)), valid("last column", Attrs{"dim": 1, "index": -1}, sampleArray(3, 4)), invalid("index 3 out of range", Attrs{"dim": 0, "index": 3}, sampleArray(3, 4))}},
-		"squeeze":    {refOne(func(in []Array, a Attrs) Array { return squeezeRef(in[0], firstInts(a, "dim", "dims")) }), []Sample{valid("all", nil, sampleArray(1, 3, 1)), valid("one", Attrs{"dim": 0}, sampleArray(1, 3, 1)), valid("none to drop", Attrs{"dim": 1}, sampleArray(1, 3, 1))}},
+		"squeeze":    {refOne(func(in []Array, a Attrs) Array { return squeezeRef(in[0], firstInts(a, "dim", "dims")) }), []Sample{valid("all", nil, sampleArray(1, 3, 1)), valid("one", Attrs{"dim": 0}, sampleArray(1, 3, 1)), valid("none to drop", Attrs{"dim": 1}, sampleArray(1, 3, 1)), invalid("out of range", Attrs{"dim": 3}, sampleArray(1, 3, 1))}},
 		"unsqueeze":  {refOne(func(in []Array, a Attrs) Array { return unsqueezeRef(in[0], a.Int("dim", 0)) }), []Sample{valid("front", Attrs{"dim": 0}, sampleArray(2, 3)), valid("end", Attrs{"dim": -1}, sampleArray(2, 3)), invalid("out of range", Attrs{"dim": 4}, sampleArray(2, 3))}},
 		"embed":      {refOne(embedRef), []Sample{valid("steps", Attrs{"shape": []int{2, 7}, "dim": 1, "start": 1, "step": 2}, sampleArray(2, 3)), invalid("does not fit", Attrs{"shape": []int{2, 3}, "dim": 1, "start": 1, "step": 1}, sampleArray(2, 3))}},
 		"contiguous": {sameRef, []Sample{valid("matrix", nil, sampleArray(3, 4))}},
@@ -159,7 +159,8 @@ func foldedSamples() []Sample {
 }
 
 func truthSamples() []Sample {
-	return []Sample{valid("rows", Attrs{"dim": 1}, boolArray([]int{3, 2}, 0, 0, 1, 0, 1, 1)), valid("all", nil, boolArray([]int{3}, 0, 1, 1)), valid("integers", Attrs{"dim": 0, "keepdim": true}, ints64([]int{2, 2}, 0, 3, 0, -1))}
+	return []Sample{valid("rows", Attrs{"dim": 1}, boolArray([]int{3, 2}, 0, 0, 1, 0, 1, 1)), valid("all", nil, boolArray([]int{3}, 0, 1, 1)), valid("integers", Attrs{"dim": 0, "keepdim": true}, ints64([]int{2, 2}, 0, 3, 0, -1)),
+		invalid("out of range", Attrs{"dim": -3}, boolArray([]int{3, 2}, 0, 0, 1, 0, 1, 1))}
 }
 
 // argRef is the index of the largest element (of the smallest, for sign -1), the first of several.
@@ -279,19 +280,6 @@ func linearRef(in []Array, _ Attrs) Array {
 func linearSamples() []Sample {
 	return []Sample{valid("bias", nil, sampleArray(4, 6), sampleArray(3, 6), sampleArray(3)), valid("no bias", nil, sampleArray(4, 6), sampleArray(3, 6)), valid("vector", nil, sampleArray(6), sampleArray(3, 6), sampleArray(3)),
 		valid("batch", nil, sampleArray(2, 2, 6), sampleArray(3, 6), sampleArray(3)), invalid("cannot be multiplied", nil, sampleArray(4, 5), sampleArray(3, 6)), invalid("the bias must have shape [3]", nil, sampleArray(4, 6), sampleArray(3, 6), sampleArray(4))}
-}
-
-func addmmRef(in []Array, a Attrs) Array {
-	p := matmulRef(in[1], in[2])
-	return makeArray(p.Shape, func(idx []int) float64 {
-		c := in[0]
-		k := 0
-		strides := broadcastStrides(c.Shape, contiguousStrides(c.Shape), p.Shape)
-		for d, v := range idx {
-			k += v * strides[d]
-		}
-		return a.Float("beta", 1)*c.Data[k] + a.Float("alpha", 1)*p.at(idx...)
-	})
 }
 
 // crossEntropyRef follows PyTorch's documentation of CrossEntropyLoss, for classes and for class probabilities.

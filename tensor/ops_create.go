@@ -10,7 +10,7 @@ import (
 // This file has tensors made from numbers. Those with an exact value at each place (arange, linspace) are computed in double precision
 // and rounded once.
 
-// defineCreation defines an operator without operands; tests run it on the CPU.
+// defineCreation defines an operator without operands.
 func defineCreation(name, doc string, call func(a Attrs) *Tensor, ref func(a Attrs) Array, samples ...Sample) *OpInfo {
 	return defineOp(OpInfo{Name: name, Doc: doc, Kind: KindMove, Inputs: []string{}, Samples: samples,
 		Call: func(_ []*Tensor, a Attrs) []*Tensor { return one(call(a)) },
@@ -29,7 +29,7 @@ func list(vs ...float64) Array { return Array{Shape: []int{len(vs)}, Data: vs} }
 
 var _ = defineCreation("arange", "start, start+step, … before end",
 	func(a Attrs) *Tensor {
-		return ArangeStep(CPU(), dtypeAttr(a, Int64), a.Float("start", 0), a.Float("end", 0), a.Float("step", 1))
+		return ArangeStep(deviceAttr(a), dtypeAttr(a, Int64), a.Float("start", 0), a.Float("end", 0), a.Float("step", 1))
 	},
 	func(a Attrs) Array {
 		var vs []float64
@@ -89,7 +89,7 @@ func (t *Tensor) onto(e *engine) *Tensor {
 
 var _ = defineCreation("linspace", "steps numbers from start to end, both included, at equal distances",
 	func(a Attrs) *Tensor {
-		return Linspace(CPU(), dtypeAttr(a, Float32), a.Float("start", 0), a.Float("end", 1), a.Int("steps", 2))
+		return Linspace(deviceAttr(a), dtypeAttr(a, Float32), a.Float("start", 0), a.Float("end", 1), a.Int("steps", 2))
 	},
 	func(a Attrs) Array {
 		n := a.Int("steps", 2)
@@ -125,7 +125,7 @@ func Linspace(dev backend.Device, d DType, start, end float64, steps int) *Tenso
 
 var _ = defineCreation("eye", "a matrix with 1 on the diagonal and 0 elsewhere",
 	func(a Attrs) *Tensor {
-		return Eye(CPU(), dtypeAttr(a, Float32), a.Int("n", 0), a.Int("m", a.Int("n", 0)))
+		return Eye(deviceAttr(a), dtypeAttr(a, Float32), a.Int("n", 0), a.Int("m", a.Int("n", 0)))
 	},
 	func(a Attrs) Array {
 		return makeArray([]int{a.Int("n", 0), a.Int("m", a.Int("n", 0))}, func(idx []int) float64 { return truth(idx[0] == idx[1]) })

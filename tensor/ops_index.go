@@ -142,7 +142,11 @@ var _ = defineOp(OpInfo{Name: "gather_grad", Doc: "src summed at index along dim
 		zeros := makeArray(withSize(in[0].Shape, d, a.Int("n", 0)), func([]int) float64 { return 0 })
 		return refScatter(true, sumOf)(zeros, in[1], in[0], d)
 	}),
-	Samples: []Sample{valid("columns", Attrs{"dim": 1, "n": 4}, sampleArray(2, 3), ints64([]int{2, 3}, 0, 3, 3, 1, -1, 2))}})
+	Samples: []Sample{
+		valid("columns", Attrs{"dim": 1, "n": 4}, sampleArray(2, 3), ints64([]int{2, 3}, 0, 3, 3, 1, -1, 2)),
+		invalid("must have the shape of src", Attrs{"dim": 1, "n": 4}, sampleArray(2, 3), ints64([]int{2, 2}, 0, 3, 3, 1)),
+		invalid("dimension 2 of 2", Attrs{"dim": 2, "n": 4}, sampleArray(2, 3), ints64([]int{2, 3}, 0, 3, 3, 1, -1, 2)),
+	}})
 
 var _ = defineOp(OpInfo{Name: "index_select_grad", Doc: "src summed at a list of indices along dim into zeros of size n there: the gradient of index_select", Kind: KindMove,
 	Inputs: []string{"src", "index"}, Differentiable: []bool{true, false},
@@ -154,7 +158,11 @@ var _ = defineOp(OpInfo{Name: "index_select_grad", Doc: "src summed at a list of
 		zeros := makeArray(withSize(in[0].Shape, d, a.Int("n", 0)), func([]int) float64 { return 0 })
 		return refScatter(false, sumOf)(zeros, in[1], in[0], d)
 	}),
-	Samples: []Sample{valid("rows", Attrs{"dim": 0, "n": 3}, sampleArray(4, 2), ints64([]int{4}, 0, 2, 2, -1))}})
+	Samples: []Sample{
+		valid("rows", Attrs{"dim": 0, "n": 3}, sampleArray(4, 2), ints64([]int{4}, 0, 2, 2, -1)),
+		invalid("must have the shape of src", Attrs{"dim": 0, "n": 3}, sampleArray(4, 2), ints64([]int{3}, 0, 2, 2)),
+		invalid("n must be non-negative, got -1", Attrs{"dim": 0, "n": -1}, sampleArray(4, 2), ints64([]int{4}, 0, 2, 2, -1)),
+	}})
 
 // scatterZeros sums src at index into zeros; indices out of range do not count.
 func scatterZeros(op string, src, index *Tensor, d, n int) *Tensor {
@@ -164,6 +172,9 @@ func scatterZeros(op string, src, index *Tensor, d, n int) *Tensor {
 	}
 	src, index = c.in[0], c.in[1]
 	each := op == "gather_grad"
+	if err := checkScatterZeros(src, index, d, n, each); err != nil {
+		return c.fail("", err)
+	}
 	out := c.scattered(nil, src, index, d, n, each, false)
 	c.differentiable(one(out), nil, func(_ *Call, dy *Tensor) []*Tensor {
 		if each {
@@ -172,6 +183,26 @@ func scatterZeros(op string, src, index *Tensor, d, n int) *Tensor {
 		return one(dy.takeList(d, index))
 	})
 	return out
+}
+
+// checkScatterZeros checks that the index has src's shape, or without each that of its dimensions from d on.
+func checkScatterZeros(src, index *Tensor, d, n int, each bool) error {
+	if err := indexDType(index); err != nil {
+		return err
+	}
+	first, last := d, d+len(index.shape)
+	if each {
+		first, last = 0, len(src.shape)
+	}
+	switch {
+	case d < 0 || d > len(src.shape) || each && d >= max(1, len(src.shape)):
+		return errorOf(ErrShape, "dimension %d of %d", d, len(src.shape))
+	case n < 0:
+		return errorOf(ErrShape, "n must be non-negative, got %d", n)
+	case last > len(src.shape) || !slices.Equal(src.shape[first:last], index.shape):
+		return errorOf(ErrShape, "index of shape %v must have the shape of src %v from dimension %d on", index.shape, src.shape, first)
+	}
+	return nil
 }
 
 // takeList is index_select for an index of any shape that is known to be right, or is to give 0.

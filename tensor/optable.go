@@ -45,7 +45,8 @@ func (k OpKind) String() string {
 }
 
 // Attrs are an operator's attributes by PyTorch's names: numbers as float64 or int, lists as []int or []any, flags as bool,
-// modes as string. It is the form of tests and documentation; programs call the Go functions.
+// modes as string, and for operators that make tensors "device" as a backend.Device (absent: the CPU). It is the form of tests
+// and documentation; programs call the Go functions.
 type Attrs map[string]any
 
 // Array is a tensor in plain Go, for references and samples: row-major float64.
@@ -79,6 +80,10 @@ type OpInfo struct {
 	Ref func(in []Array, attrs Attrs) ([]Array, error)
 	// Samples are test cases, valid and invalid.
 	Samples []Sample
+	// NoErrors says why no sample of the row can fail; a row with invalid samples has none.
+	NoErrors string
+	// NamesOnly says why the row only names a method, in errors and profiles; such a row has neither Call nor Ref.
+	NamesOnly string
 
 	elementwise *Elementwise
 }

@@ -44,7 +44,7 @@ func (g *Generator) take(n int) (seed, offset uint64) {
 }
 
 func random(name, doc string) *OpInfo {
-	return register(&OpInfo{Name: name, Doc: doc, Kind: KindRandom, Call: func(in []*Tensor, _ Attrs) []*Tensor { return in }})
+	return register(&OpInfo{Name: name, Doc: doc, Kind: KindRandom, Inputs: []string{}})
 }
 
 var (
@@ -56,6 +56,9 @@ var (
 // Uniform returns random numbers in [lo, hi) on dev, in no scope; d is a floating-point dtype.
 func Uniform(dev backend.Device, g *Generator, d DType, lo, hi float64, shape ...int) *Tensor {
 	c := beginOn(opUniform, dev)
+	if !(lo <= hi) {
+		return c.fail("", fmt.Errorf("uniform_ expects to return a [from, to) range, but found from=%v > to=%v", lo, hi))
+	}
 	u := c.random(g, lib.Random{Dist: lib.RandomUniform}, d, shape)
 	if u.err != nil || lo == 0 && hi == 1 {
 		return u
@@ -66,6 +69,9 @@ func Uniform(dev backend.Device, g *Generator, d DType, lo, hi float64, shape ..
 // Normal returns normally distributed random numbers on dev, in no scope; d is a floating-point dtype.
 func Normal(dev backend.Device, g *Generator, d DType, mean, std float64, shape ...int) *Tensor {
 	c := beginOn(opNormal, dev)
+	if !(std >= 0) {
+		return c.fail("", fmt.Errorf("normal expects std >= 0.0, but found std %v", std))
+	}
 	u := c.random(g, lib.Random{Dist: lib.RandomNormal}, d, shape)
 	if u.err != nil || mean == 0 && std == 1 {
 		return u

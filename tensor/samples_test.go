@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,20 @@ func runSample(op *OpInfo, s Sample, dev backend.Device) ([]*Tensor, *Scope) {
 	for i, a := range s.In {
 		in[i] = scope.To(a.Tensor())
 	}
-	return op.Call(in, s.Attrs), scope
+	return op.Call(in, withDevice(s, dev)), scope
+}
+
+// withDevice returns a sample's attributes; operators without operands get their device by one.
+func withDevice(s Sample, dev backend.Device) Attrs {
+	if len(s.In) > 0 || s.Attrs.Has("device") {
+		return s.Attrs
+	}
+	attrs := maps.Clone(s.Attrs)
+	if attrs == nil {
+		attrs = Attrs{}
+	}
+	attrs["device"] = dev
+	return attrs
 }
 
 // Every sample of the table agrees with its reference, or fails with its error.

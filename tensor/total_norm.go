@@ -7,7 +7,7 @@ import (
 	"github.com/anygpu/anygpu/shaders/lib"
 )
 
-var opTotalNorm = creation("total_norm", "the norm of many tensors, taken as one vector")
+var opTotalNorm = register(&OpInfo{Name: "total_norm", Doc: "the p-norm of many tensors, taken as one vector, as float32", Kind: KindReduction, Differentiable: []bool{false}})
 
 // TotalNorm returns the p-norm of the elements of all tensors, taken as one vector: a float32 tensor of no dimensions on their
 // device, in the innermost of their scopes. p is positive; math.Inf(1) gives the largest absolute value. The tensors

@@ -24,7 +24,8 @@ type InPlaceUpdate struct {
 	Body func(b *ir.Builder, vals, shared, scalars []ir.Value) (out []ir.Value, flag ir.Value)
 }
 
-var opUpdate = creation("update", "an update of tensors in place")
+var opUpdate = register(&OpInfo{Name: "update", Doc: "an update of tensors in place", Kind: KindMove, Differentiable: []bool{false},
+	NamesOnly: "its formula is a function of Go's, each caller's own: packages optim and amp hold theirs against references"})
 
 // UpdateInPlace runs the update, in program order with all other work, and submits it. Parameters keep their identity. Rows
 // may differ in dtypes and devices; Shared, Flag and rows must be on one device each call of the kernel. Written
