@@ -100,3 +100,23 @@ func TestCoreRowsGradients(t *testing.T) {
 		}
 	}
 }
+
+// Losses have the logits' dtype, and the mean of short floats is right also where their sum is out of range.
+func TestCrossEntropyOfShortFloats(t *testing.T) {
+	const rows = 4096
+	for _, d := range []DType{Float16, BFloat16, Float32, Float64} {
+		logits := Cat(1, Full(CPU(), d, 40, rows, 1), Full(CPU(), d, 0, rows, 1))
+		labels := Full(CPU(), Int64, 1, rows)
+		for what, loss := range map[string]*Tensor{
+			"mean":          CrossEntropy(logits, labels, CrossEntropyOptions{}),
+			"probabilities": CrossEntropy(logits, Cat(1, Full(CPU(), d, 0, rows, 1), Full(CPU(), d, 1, rows, 1)), CrossEntropyOptions{}),
+			"none":          CrossEntropy(logits, labels, CrossEntropyOptions{Reduction: ReductionNone}).Mean(),
+			"sum":           CrossEntropy(logits.Slice(0, 0, 2, 1), labels.Slice(0, 0, 2, 1), CrossEntropyOptions{Reduction: ReductionSum}).DivScalar(2),
+		} {
+			if loss.DType() != d {
+				t.Errorf("%s of %s is %s", what, d, loss.DType())
+			}
+			checkClose(t, what, values(t, loss), []float64{40}, 1e-6, 0)
+		}
+	}
+}

@@ -131,12 +131,19 @@ func CrossEntropy(logits, target *Tensor, opts CrossEntropyOptions) *Tensor {
 		if opts.LabelSmoothing != 0 {
 			norm = c.classTargets(logp, dim, opts, 0)
 		}
-		loss = reduce("nll", []*Tensor{logp, q}, nil, false).Div(norm.Sum())
+		loss = meanOf(logp, q, func(sum *Tensor) *Tensor { return sum.Div(norm.Sum()) })
 	}
 	if loss.err == nil {
 		c.checkClasses(loss, classes, opts.ignore())
 	}
 	return loss
+}
+
+// meanOf divides the sum of -q*logp by div, in logp's dtype. The sum of short floats is kept in float32: it may be out of their range
+// where the mean is not.
+func meanOf(logp, q *Tensor, div func(sum *Tensor) *Tensor) *Tensor {
+	terms, _ := wide(logp)
+	return div(reduce("nll", []*Tensor{terms, q}, nil, false)).Cast(logp.dtype)
 }
 
 func (o *CrossEntropyOptions) ignore() int64 {
@@ -256,7 +263,9 @@ func crossEntropyProb(logits, target *Tensor, opts CrossEntropyOptions, dim int)
 	case ReductionSum:
 		return reduce("nll", []*Tensor{logp, q}, nil, false)
 	}
-	return reduce("nll", []*Tensor{logp, q}, nil, false).DivScalar(float64(Numel(logits.shape)) / float64(max(1, classes)))
+	return meanOf(logp, q, func(sum *Tensor) *Tensor {
+		return sum.DivScalar(float64(Numel(logits.shape)) / float64(max(1, classes)))
+	})
 }
 
 var _ = register(&OpInfo{Name: "mse_loss", Doc: "(x - target)^2, reduced", Kind: KindComposite, Class: F32, Inputs: []string{"x", "target"},

@@ -1,6 +1,8 @@
 package nn
 
 import (
+	"fmt"
+
 	"github.com/anygpu/anygpu/tensor"
 )
 

@@ -2,6 +2,7 @@ package nn_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/anygpu/anygpu/tensor"
@@ -82,5 +83,27 @@ func TestEmbedding(t *testing.T) {
 	near(t, "gradient", values(t, e.Weight.Grad()), []float64{0, 0, 0, 0, 2, 2})
 	if _, err := e.Forward(tensor.FromInt64s([]int64{3}, 1)).Float64s(); err == nil {
 		t.Error("index 3 of 3 vectors is no error")
+	}
+}
+
+// The layers take inputs of their own numbers of dimensions only, as PyTorch's.
+func TestBatchNormRank(t *testing.T) {
+	for _, tc := range []struct {
+		layer *nn.BatchNorm
+		shape []int
+		want  string
+	}{
+		{nn.NewBatchNorm1d(2), []int{3, 2}, ""},
+		{nn.NewBatchNorm1d(2), []int{3, 2, 4}, ""},
+		{nn.NewBatchNorm1d(2), []int{3, 2, 4, 4}, "batch_norm1d at norm_test.go"},
+		{nn.NewBatchNorm1d(2), []int{2}, "expected input [n, channels] or [n, channels, length], but got shape [2]"},
+		{nn.NewBatchNorm2d(2), []int{3, 2, 4, 4}, ""},
+		{nn.NewBatchNorm2d(2), []int{3, 2}, "batch_norm2d at norm_test.go"},
+		{nn.NewBatchNorm2d(2), []int{3, 2, 4}, "expected input [n, channels, height, width], but got shape [3 2 4]"},
+	} {
+		err := tc.layer.Forward(tensor.Ones(tensor.CPU(), tensor.Float32, tc.shape...)).Err()
+		if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%v: error %v, want %q", tc.shape, err, tc.want)
+		}
 	}
 }
