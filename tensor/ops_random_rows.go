@@ -106,12 +106,12 @@ func randomRows() map[string]calledRow {
 				low, high := a.Int("low", 0), a.Int("high", 0)
 				vs := make([]float64, n)
 				for i, w := range words(a, n) {
-					vs[i] = float64(low) + float64(uint64(w)*uint64(high-low)>>32)
+					vs[i] = float64(low) + float64(uint64(w)*uint64(int64(high)-int64(low))>>32)
 				}
 				return vs
 			}),
 			samples: []Sample{valid("a die", Attrs{"shape": []int{4, 9}, "low": 1, "high": 7}), valid("large", Attrs{"shape": []int{33}, "low": -2000000000, "high": 2000000000, "seed": 3}),
-				invalid("'from' to be less than 'to'", Attrs{"shape": []int{2}, "low": 3, "high": 3}), invalid("at most", Attrs{"shape": []int{2}, "high": 1 << 40})},
+				invalid("'from' to be less than 'to'", Attrs{"shape": []int{2}, "low": 3, "high": 3}), invalid("at most", Attrs{"shape": []int{2}, "high": float64(1 << 40)})},
 		},
 		"randperm": {
 			call: func(_ []*Tensor, a Attrs) []*Tensor { return one(Randperm(deviceAttr(a), generator(a), a.Int("n", 0))) },
