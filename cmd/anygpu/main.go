@@ -6,6 +6,7 @@
 //	anygpu devices [--json]
 //	anygpu demo [--model mlp|cnn|gpt] [--device all|NAME,…] [--precision fp32,amp] …
 //	anygpu conformance [--device all|NAME,…] [--suite REGEXP] [--case REGEXP] [--mode check|grad|perf|support] …
+//	anygpu bench --workload NAME [--device NAME] [--threads N] [--seconds S] [--batch N] [--width N] [--amp]
 //	anygpu kernels [--op NAME] [--format ir|clc|spirv]
 //
 // The exit status is 0 after success, 1 after a failure and 2 after wrong usage.
@@ -62,12 +63,12 @@ func newRoot() *cobra.Command {
 			if err := cmd.Help(); err != nil {
 				return err
 			}
-			return usagef("a command is needed: devices, demo, conformance or kernels")
+			return usagef("a command is needed: devices, demo, conformance, bench or kernels")
 		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newDevices(), newDemo(), newConformance(), newKernels())
+	root.AddCommand(newDevices(), newDemo(), newConformance(), newKernels(), newBench())
 	return root
 }
 
