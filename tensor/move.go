@@ -165,6 +165,46 @@ func (t *Tensor) MoveTo(dev backend.Device) error {
 	return nil
 }
 
+// CastTo gives the tensor another dtype in place, with its gradient: t stays the same *Tensor, so that modules and optimizers still
+// see it. Values change as with [Tensor.Cast]. Only leaves can be cast, and those that require grad only to a floating-point dtype.
+// Gradient graphs recorded before are then invalid.
+func (t *Tensor) CastTo(d DType) error {
+	c := begin(LookupOp("cast"), t)
+	if c.err != nil {
+		return c.err
+	}
+	switch {
+	case t.fn != nil:
+		return c.fail("cast the parameters it was computed from, or use Cast", errorOf(ErrGrad, "only a leaf can be cast in place")).err
+	case !d.Valid():
+		return c.fail("", errorOf(ErrDType, "no such dtype: %s", d)).err
+	case t.requiresGrad && !d.IsFloat():
+		return c.fail("", errorOf(ErrDType, "only tensors of floating-point dtype can require gradients, not %s", d)).err
+	case d == t.dtype:
+		return nil
+	}
+	old := t.Detach() // a claim on t's memory, given up below
+	v := old.Cast(d)
+	defer v.Free()
+	defer old.Free()
+	if v.err != nil {
+		return v.err
+	}
+	st, err := v.transfer(t.eng)
+	if err != nil {
+		return c.fail("", err).err
+	}
+	if g := t.Grad(); g != nil {
+		if err := g.CastTo(d); err != nil {
+			st.release()
+			return err
+		}
+	}
+	t.dtype = d
+	t.adopt(st)
+	return nil
+}
+
 // adopt gives the tensor another storage of its shape and dtype, on any engine.
 func (t *Tensor) adopt(st *storage) {
 	old := t.ref
