@@ -133,6 +133,52 @@ func (b *Base) To(dev backend.Device) error {
 	return errors.Join(errs...)
 }
 
+// ToDType casts every floating-point parameter, its gradient and every floating-point buffer to d, in place as To moves them. Integer
+// buffers, such as a number of batches, stay as they are. For mixed precision leave the model in float32 and use package amp.
+func (b *Base) ToDType(d tensor.DType) error {
+	if !d.IsFloat() {
+		return fmt.Errorf("nn: ToDType only accepts floating point dtypes, but got desired dtype=%s", d)
+	}
+	var errs []error
+	for _, n := range append(b.NamedParameters(), b.NamedBuffers()...) {
+		if n.Tensor.Err() == nil && !n.Tensor.DType().IsFloat() {
+			continue
+		}
+		if err := n.Tensor.CastTo(d); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", n.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// SetRequiresGrad freezes (false) or thaws (true) all parameters of the module and its descendants: frozen ones get no gradients, and
+// optimizers leave them as they are. Freezing drops gradients that are there. Batch normalisations go on averaging in training mode;
+// put them in evaluation mode, too, where they should not.
+func (b *Base) SetRequiresGrad(on bool) {
+	for _, p := range b.Parameters() {
+		p.SetRequiresGrad(on)
+		if !on {
+			p.ZeroGrad()
+		}
+	}
+}
+
+// Apply calls f with every descendant of m and then with m itself, each once, children before parents, as torch's Module.apply: to
+// give layers other initial values, or to freeze some.
+func Apply(m Component, f func(Component)) { visit(m, map[*Base]bool{}, f) }
+
+func visit(m Component, seen map[*Base]bool, f func(Component)) {
+	b := m.component()
+	if seen[b] {
+		return
+	}
+	seen[b] = true
+	for _, c := range b.children {
+		visit(c.c, seen, f)
+	}
+	f(m)
+}
+
 // Train puts the module and its descendants in training mode: dropout drops. It is the mode of a new module.
 func (b *Base) Train() { b.setEval(false) }
 

@@ -113,6 +113,13 @@ func NewConvTranspose2d(in, out int, kernel Kernel, o tensor.ConvTransposeOption
 	return c
 }
 
+// NewConvTranspose3d returns a transposed convolution of in channels to out channels on the CPU: [n, in, d, h, w] to [n, out, …].
+func NewConvTranspose3d(in, out int, kernel Kernel, o tensor.ConvTransposeOptions, opts ...Option) *ConvTranspose {
+	c := newConvTranspose(3, in, out, kernel, o, opts)
+	c.f = tensor.ConvTranspose3d
+	return c
+}
+
 // Forward convolves.
 func (c *ConvTranspose) Forward(x *tensor.Tensor) *tensor.Tensor {
 	return c.f(x, c.Weight, c.Bias, c.Options)

@@ -26,6 +26,7 @@ func TestConvLayers(t *testing.T) {
 		{"Conv2d without bias", nn.NewConv2d(4, 5, nn.Kernel{2, 3}, tensor.ConvOptions{}, gen, nn.NoBias()), x2, []int{5, 4, 2, 3}, nil, 24, []int{2, 5, 8, 6}},
 		{"Conv3d", nn.NewConv3d(1, 2, nn.Square(2), tensor.ConvOptions{}, gen), tensor.Ones(tensor.CPU(), tensor.Float32, 1, 1, 3, 4, 5), []int{2, 1, 2, 2, 2}, []int{2}, 8, []int{1, 2, 2, 3, 4}},
 		{"ConvTranspose2d", nn.NewConvTranspose2d(4, 6, nn.Square(3), tensor.ConvTransposeOptions{Stride: []int{2}, Padding: []int{1}, OutputPadding: []int{1}}, gen), x2, []int{4, 6, 3, 3}, []int{6}, 54, []int{2, 6, 18, 16}},
+		{"ConvTranspose3d", nn.NewConvTranspose3d(1, 2, nn.Square(2), tensor.ConvTransposeOptions{}, gen), tensor.Ones(tensor.CPU(), tensor.Float32, 1, 1, 3, 4, 5), []int{1, 2, 2, 2, 2}, []int{2}, 16, []int{1, 2, 4, 5, 6}},
 		{"MaxPool2d", nn.NewMaxPool2d(tensor.MaxPoolOptions{Kernel: []int{2}}), x2, nil, nil, 0, []int{2, 4, 4, 4}},
 		{"AvgPool2d", nn.NewAvgPool2d(tensor.AvgPoolOptions{Kernel: []int{3}, Stride: []int{2}, Padding: []int{1}}), x2, nil, nil, 0, []int{2, 4, 5, 4}},
 		{"AdaptiveAvgPool2d", nn.NewAdaptiveAvgPool2d(3, 2), x2, nil, nil, 0, []int{2, 4, 3, 2}},

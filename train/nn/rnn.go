@@ -81,7 +81,7 @@ func (r *recurrent) run(x *tensor.Tensor, states []*tensor.Tensor, cell step) (*
 			start := make([]*tensor.Tensor, len(states))
 			for i, s := range states {
 				if s == nil {
-					start[i] = filled(x, tensor.Float32, 0, x.Size(1), r.hidden)
+					start[i] = filled(x, x.DType(), 0, x.Size(1), r.hidden)
 				} else {
 					start[i] = s.Select(0, at)
 				}

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -39,15 +40,22 @@ func (b *Base) loadState(state map[string]*tensor.Tensor, strict bool) (missing,
 	own := b.StateDict()
 	given := map[*tensor.Tensor]bool{} // a shared tensor needs one of its names
 	var wrong []string
-	for name, src := range state {
-		dst := own[name]
+	names := slices.Sorted(maps.Keys(state)) // of two names of a shared tensor the later one counts
+	for _, name := range names {
+		src, dst := state[name], own[name]
 		if dst == nil {
 			unexpected = append(unexpected, name)
 			continue
 		}
 		given[dst] = true
+		if src == nil {
+			return nil, nil, fmt.Errorf("nn: state: %s is nil", name)
+		}
 		if err := src.Err(); err != nil {
 			return nil, nil, fmt.Errorf("nn: state: %s: %w", name, err)
+		}
+		if err := dst.Err(); err != nil {
+			return nil, nil, fmt.Errorf("nn: model: %s: %w", name, err)
 		}
 		if !slices.Equal(src.Shape(), dst.Shape()) {
 			wrong = append(wrong, fmt.Sprintf("size mismatch for %s: the state has shape %v, the shape in the model is %v", name, src.Shape(), dst.Shape()))
@@ -59,8 +67,6 @@ func (b *Base) loadState(state map[string]*tensor.Tensor, strict bool) (missing,
 		}
 	}
 	sort.Strings(missing)
-	sort.Strings(unexpected)
-	sort.Strings(wrong)
 	var problems []string
 	if strict && len(missing) > 0 {
 		problems = append(problems, "missing key(s): "+strings.Join(missing, ", "))
@@ -71,9 +77,9 @@ func (b *Base) loadState(state map[string]*tensor.Tensor, strict bool) (missing,
 	if problems = append(problems, wrong...); len(problems) > 0 {
 		return missing, unexpected, fmt.Errorf("nn: error(s) in loading state:\n\t%s", strings.Join(problems, "\n\t"))
 	}
-	for name, src := range state {
+	for _, name := range names {
 		if dst := own[name]; dst != nil {
-			if err := dst.CopyFrom(src); err != nil {
+			if err := dst.CopyFrom(state[name]); err != nil {
 				return missing, unexpected, fmt.Errorf("nn: state: %s: %w", name, err)
 			}
 		}
