@@ -31,10 +31,12 @@ func NewAdagradGroups(groups ...ParamGroup[AdagradConfig]) *Adagrad {
 var adagradRule = rule[AdagradConfig]{
 	name: "adagrad",
 	lr:   func(c *AdagradConfig) *float64 { return &c.LR },
-	prepare: func(c *AdagradConfig) error {
+	defaults: func(c *AdagradConfig) {
 		orDefault(&c.LR, 1e-2)
-		defaults(field{"eps", &c.Eps, 1e-10})
-		return notNegative(field{"learning rate decay", &c.LRDecay, 0}, field{"weight decay", &c.WeightDecay, 0}, field{"initial accumulator", &c.InitialAccumulator, 0})
+		defaults(field{&c.Eps, 1e-10})
+	},
+	check: func(c *AdagradConfig) error {
+		return notNegative(named{"learning rate decay", c.LRDecay}, named{"eps", c.Eps}, named{"weight decay", c.WeightDecay}, named{"initial accumulator", c.InitialAccumulator})
 	},
 	arrays:  func(*AdagradConfig) []string { return []string{"sum"} },
 	initial: func(c *AdagradConfig) float64 { return c.InitialAccumulator },

@@ -1,7 +1,6 @@
 package optim
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/anygpu/anygpu/shaders/ir"
@@ -44,15 +43,18 @@ func NewAdamWGroups(groups ...ParamGroup[AdamConfig]) *Adam {
 
 func adamRule(decoupled bool, decay float64) rule[AdamConfig] {
 	return rule[AdamConfig]{
-		name: map[bool]string{false: "adam", true: "adamw"}[decoupled],
-		lr:   func(c *AdamConfig) *float64 { return &c.LR },
-		prepare: func(c *AdamConfig) error {
+		name:     map[bool]string{false: "adam", true: "adamw"}[decoupled],
+		lr:       func(c *AdamConfig) *float64 { return &c.LR },
+		momentum: func(c *AdamConfig) *float64 { return &c.Beta1 },
+		defaults: func(c *AdamConfig) {
 			orDefault(&c.LR, 1e-3)
-			defaults(field{"beta1", &c.Beta1, 0.9}, field{"beta2", &c.Beta2, 0.999}, field{"eps", &c.Eps, 1e-8}, field{"weight decay", &c.WeightDecay, decay})
-			if !(c.Beta1 < 1 && c.Beta2 < 1) {
-				return fmt.Errorf("optim: betas %v and %v; they must be less than 1", c.Beta1, c.Beta2)
+			defaults(field{&c.Beta1, 0.9}, field{&c.Beta2, 0.999}, field{&c.Eps, 1e-8}, field{&c.WeightDecay, decay})
+		},
+		check: func(c *AdamConfig) error {
+			if err := betasBelow1(c.Beta1, c.Beta2); err != nil {
+				return err
 			}
-			return nil
+			return notNegative(named{"eps", c.Eps}, named{"weight decay", c.WeightDecay})
 		},
 		arrays: func(*AdamConfig) []string { return []string{"exp_avg", "exp_avg_sq"} },
 		update: func(c *AdamConfig, steps int) kernel {

@@ -1,8 +1,6 @@
 package optim
 
 import (
-	"fmt"
-
 	"github.com/anygpu/anygpu/shaders/ir"
 	"github.com/anygpu/anygpu/tensor"
 )
@@ -28,15 +26,18 @@ func NewLion(params []*tensor.Tensor, cfg LionConfig) *Lion {
 func NewLionGroups(groups ...ParamGroup[LionConfig]) *Lion { return &Lion{newCore(lionRule, groups)} }
 
 var lionRule = rule[LionConfig]{
-	name: "lion",
-	lr:   func(c *LionConfig) *float64 { return &c.LR },
-	prepare: func(c *LionConfig) error {
+	name:     "lion",
+	lr:       func(c *LionConfig) *float64 { return &c.LR },
+	momentum: func(c *LionConfig) *float64 { return &c.Beta1 },
+	defaults: func(c *LionConfig) {
 		orDefault(&c.LR, 1e-4)
-		defaults(field{"beta1", &c.Beta1, 0.9}, field{"beta2", &c.Beta2, 0.99}, field{"weight decay", &c.WeightDecay, 0})
-		if !(c.Beta1 < 1 && c.Beta2 < 1) {
-			return fmt.Errorf("optim: betas %v and %v; they must be less than 1", c.Beta1, c.Beta2)
+		defaults(field{&c.Beta1, 0.9}, field{&c.Beta2, 0.99}, field{&c.WeightDecay, 0})
+	},
+	check: func(c *LionConfig) error {
+		if err := betasBelow1(c.Beta1, c.Beta2); err != nil {
+			return err
 		}
-		return nil
+		return notNegative(named{"weight decay", c.WeightDecay})
 	},
 	arrays: func(*LionConfig) []string { return []string{"exp_avg"} },
 	update: func(c *LionConfig, _ int) kernel {

@@ -2,6 +2,8 @@ package optim
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/anygpu/anygpu/shaders/ir"
 	"github.com/anygpu/anygpu/tensor"
@@ -41,15 +43,27 @@ type ParamGroup[C any] struct {
 // rule is what tells one optimizer from another.
 type rule[C any] struct {
 	name string
-	// prepare fills in defaults and says what is wrong with a configuration.
-	prepare func(cfg *C) error
-	lr      func(cfg *C) *float64
+	// defaults fills in what a configuration leaves out.
+	defaults func(cfg *C)
+	// check says what is wrong with a configuration that has its defaults.
+	check func(cfg *C) error
+	lr    func(cfg *C) *float64
+	// momentum is what a schedule of momentum moves; nil if there is none.
+	momentum func(cfg *C) *float64
 	// arrays names the state arrays of a parameter, as PyTorch's state_dict does.
 	arrays func(cfg *C) []string
 	// initial is the first value of the state arrays; nil is 0.
 	initial func(cfg *C) float64
 	// update returns the kernel's key, scalars and body for the steps-th step of a parameter.
 	update func(cfg *C, steps int) kernel
+}
+
+// valid says what is wrong with a complete configuration.
+func (r *rule[C]) valid(cfg *C) error {
+	if lr := *r.lr(cfg); !(lr >= 0) || math.IsInf(lr, 0) {
+		return fmt.Errorf("optim: learning rate %v; it must be finite and not negative", lr)
+	}
+	return r.check(cfg)
 }
 
 // kernel is what [tensor.UpdateInPlace] runs. The body gets parameter, gradient and state arrays and returns the new parameter and
@@ -86,11 +100,11 @@ func newCore[C any](r rule[C], groups []ParamGroup[C]) core[C] {
 	seen := map[*tensor.Tensor]int{}
 	for _, g := range groups {
 		cfg := g.Config
-		if err := r.prepare(&cfg); err != nil {
-			c.fail(err)
+		if r.defaults != nil {
+			r.defaults(&cfg)
 		}
-		if lr := *r.lr(&cfg); !(lr >= 0) {
-			c.fail(fmt.Errorf("optim: learning rate %v; it must not be negative", lr))
+		if err := r.valid(&cfg); err != nil {
+			c.fail(err)
 		}
 		first := len(c.params)
 		for _, p := range g.Params {
@@ -160,11 +174,45 @@ func (c *core[C]) SetGroupLR(i int, lr float64) {
 	switch {
 	case i < 0 || i >= len(c.groups):
 		c.fail(fmt.Errorf("optim: group %d of %d", i, len(c.groups)))
-	case !(lr >= 0):
-		c.fail(fmt.Errorf("optim: learning rate %v; it must not be negative", lr))
+	case !(lr >= 0) || math.IsInf(lr, 0):
+		c.fail(fmt.Errorf("optim: learning rate %v; it must be finite and not negative", lr))
 	default:
 		*c.rule.lr(&c.groups[i].cfg) = lr
 	}
+}
+
+// GroupMomentum returns the momentum of group i: SGD's and RMSprop's momentum, the first beta of Adam, AdamW and Lion. ok is false for an
+// optimizer without, such as Adagrad.
+func (c *core[C]) GroupMomentum(i int) (m float64, ok bool) {
+	if c.rule.momentum == nil || i < 0 || i >= len(c.groups) {
+		return 0, false
+	}
+	return *c.rule.momentum(&c.groups[i].cfg), true
+}
+
+// SetGroupMomentum changes the momentum of later steps of group i. One that the optimizer does not accept is the error of every
+// later Step, and so is switching momentum on or off after the first step.
+func (c *core[C]) SetGroupMomentum(i int, m float64) {
+	if _, ok := c.GroupMomentum(i); !ok {
+		c.fail(fmt.Errorf("optim: %s: group %d has no momentum", c.rule.name, i))
+		return
+	}
+	g := &c.groups[i]
+	cfg := g.cfg
+	*c.rule.momentum(&cfg) = m
+	if err := c.rule.valid(&cfg); err != nil {
+		c.fail(err)
+		return
+	}
+	if !slices.Equal(c.rule.arrays(&cfg), c.rule.arrays(&g.cfg)) {
+		for p := g.first; p < g.end; p++ {
+			if c.states[p].steps > 0 {
+				c.fail(fmt.Errorf("optim: %s: momentum %v of group %d: it cannot be switched on or off after the first step", c.rule.name, m, i))
+				return
+			}
+		}
+	}
+	g.cfg = cfg
 }
 
 // Free gives the state's memory back; the next step starts with a new state.
@@ -287,7 +335,6 @@ func access(states int) []ir.Access {
 
 // field is a configuration's field with its default.
 type field struct {
-	name  string
 	value *float64
 	def   float64
 }
@@ -303,14 +350,28 @@ func defaults(fields ...field) {
 	}
 }
 
-// notNegative says which field is negative or not a number.
-func notNegative(fields ...field) error {
-	for _, f := range fields {
-		if !(*f.value >= 0) {
-			return fmt.Errorf("optim: %s %v; it must not be negative", f.name, *f.value)
+// notNegative says which value is negative or not finite.
+func notNegative(values ...named) error {
+	for _, v := range values {
+		if !(v.value >= 0) || math.IsInf(v.value, 0) {
+			return fmt.Errorf("optim: %s %v; it must be finite and not negative", v.name, v.value)
 		}
 	}
 	return nil
+}
+
+// named is a configuration's value.
+type named struct {
+	name  string
+	value float64
+}
+
+// betasBelow1 holds decay rates of averages to [0, 1).
+func betasBelow1(beta1, beta2 float64) error {
+	if !(beta1 < 1 && beta2 < 1) {
+		return fmt.Errorf("optim: betas %v and %v; they must be less than 1", beta1, beta2)
+	}
+	return notNegative(named{"beta1", beta1}, named{"beta2", beta2})
 }
 
 // orDefault sets a learning rate that is 0; a negative one stays, as an error.

@@ -32,15 +32,18 @@ func NewRMSpropGroups(groups ...ParamGroup[RMSpropConfig]) *RMSprop {
 }
 
 var rmspropRule = rule[RMSpropConfig]{
-	name: "rmsprop",
-	lr:   func(c *RMSpropConfig) *float64 { return &c.LR },
-	prepare: func(c *RMSpropConfig) error {
+	name:     "rmsprop",
+	lr:       func(c *RMSpropConfig) *float64 { return &c.LR },
+	momentum: func(c *RMSpropConfig) *float64 { return &c.Momentum },
+	defaults: func(c *RMSpropConfig) {
 		orDefault(&c.LR, 1e-2)
-		defaults(field{"alpha", &c.Alpha, 0.99}, field{"eps", &c.Eps, 1e-8})
+		defaults(field{&c.Alpha, 0.99}, field{&c.Eps, 1e-8})
+	},
+	check: func(c *RMSpropConfig) error {
 		if !(c.Alpha <= 1) {
 			return fmt.Errorf("optim: alpha %v; it must be at most 1", c.Alpha)
 		}
-		return notNegative(field{"momentum", &c.Momentum, 0}, field{"weight decay", &c.WeightDecay, 0})
+		return notNegative(named{"alpha", c.Alpha}, named{"eps", c.Eps}, named{"momentum", c.Momentum}, named{"weight decay", c.WeightDecay})
 	},
 	arrays: func(c *RMSpropConfig) []string {
 		names := []string{"square_avg"}

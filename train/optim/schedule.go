@@ -98,11 +98,14 @@ type OneCycleConfig struct {
 	FinalDivFactor float64 // 1e4: the last rate is the first / FinalDivFactor
 	Linear         bool    // straight lines instead of cosines
 	ThreePhase     bool    // fall to the first rate symmetrically, then to the last
+	// The momentum moves against the rate, from MaxMomentum to BaseMomentum and back. OneCycle alone does not move it.
+	MaxMomentum  float64 // 0.95
+	BaseMomentum float64 // 0.85
+	KeepMomentum bool    // leave the momentum as it is (cycle_momentum=False)
 }
 
-// OneCycle rises from a small learning rate to the group's, which is the largest, and falls to a very small one (Smith and Topin,
-// "Super-convergence", 2018; torch's OneCycleLR without momentum cycling). After Total steps the rate stays.
-func OneCycle(c OneCycleConfig) Schedule {
+// complete fills in the defaults.
+func (c OneCycleConfig) complete() OneCycleConfig {
 	if c.PctStart == 0 {
 		c.PctStart = 0.3
 	}
@@ -112,30 +115,90 @@ func OneCycle(c OneCycleConfig) Schedule {
 	if c.FinalDivFactor == 0 {
 		c.FinalDivFactor = 1e4
 	}
-	anneal := func(from, to, part float64) float64 {
+	if c.MaxMomentum == 0 {
+		c.MaxMomentum = 0.95
+	}
+	if c.BaseMomentum == 0 {
+		c.BaseMomentum = 0.85
+	}
+	return c
+}
+
+// at is the value of a step on the way from point to point: three points for two phases, four for three.
+func (c OneCycleConfig) at(step int, points ...float64) float64 {
+	total := float64(max(c.Total, 2))
+	ends := []float64{c.PctStart*total - 1, total - 1}
+	if c.ThreePhase {
+		ends = []float64{c.PctStart*total - 1, 2*c.PctStart*total - 2, total - 1}
+	}
+	x, start := math.Min(float64(step), total-1), 0.0
+	for i, end := range ends {
+		if x > end && i < len(ends)-1 {
+			start = end
+			continue
+		}
+		from, to, part := points[i], points[i+1], 1.0
+		if end > start { // a phase may have no steps
+			part = (x - start) / (end - start)
+		}
 		if c.Linear {
 			return from + (to-from)*part
 		}
 		return to + (from-to)/2*(1+math.Cos(math.Pi*part))
 	}
-	total := float64(max(c.Total, 2))
+	return points[len(points)-1]
+}
+
+// momentum is the momentum of a step.
+func (c OneCycleConfig) momentum(step int) float64 {
+	if c.ThreePhase {
+		return c.at(step, c.MaxMomentum, c.BaseMomentum, c.MaxMomentum, c.MaxMomentum)
+	}
+	return c.at(step, c.MaxMomentum, c.BaseMomentum, c.MaxMomentum)
+}
+
+// OneCycle rises from a small learning rate to the group's, which is the largest, and falls to a very small one (Smith and Topin,
+// "Super-convergence", 2018). After Total steps the rate stays. [NewOneCycle] moves the momentum, too.
+func OneCycle(c OneCycleConfig) Schedule {
+	c = c.complete()
 	return func(base float64, step int) float64 {
 		first := base / c.DivFactor
 		last := first / c.FinalDivFactor
-		type phase struct{ end, from, to float64 }
-		phases := []phase{{c.PctStart*total - 1, first, base}, {total - 1, base, last}}
 		if c.ThreePhase {
-			phases = []phase{{c.PctStart*total - 1, first, base}, {2*c.PctStart*total - 2, base, first}, {total - 1, first, last}}
+			return c.at(step, first, base, first, last)
 		}
-		at, start := math.Min(float64(step), total-1), 0.0
-		for i, p := range phases {
-			if at <= p.end || i == len(phases)-1 {
-				return anneal(p.from, p.to, (at-start)/(p.end-start))
-			}
-			start = p.end
-		}
-		return last
+		return c.at(step, first, base, last)
 	}
+}
+
+// NewOneCycle returns a scheduler of [OneCycle] that moves the momentum as well, as torch's OneCycleLR does: SGD's and RMSprop's momentum,
+// the first beta of Adam, AdamW and Lion. The optimizer's present rates are the largest.
+func NewOneCycle(opt Optimizer, c OneCycleConfig) (*Scheduler, error) {
+	c = c.complete()
+	switch {
+	case c.Total < 1:
+		return nil, fmt.Errorf("optim: one-cycle: %d steps; Total must be at least 1", c.Total)
+	case !(c.PctStart >= 0 && c.PctStart <= 1):
+		return nil, fmt.Errorf("optim: one-cycle: PctStart %v; it must be between 0 and 1", c.PctStart)
+	case c.KeepMomentum:
+		return NewScheduler(opt, OneCycle(c)), nil
+	}
+	m, ok := opt.(momentumOptimizer)
+	for i := range opt.Groups() {
+		if ok {
+			_, ok = m.GroupMomentum(i)
+		}
+	}
+	if !ok {
+		return nil, fmt.Errorf("optim: one-cycle: the optimizer must support momentum; set KeepMomentum for one without")
+	}
+	return newScheduler(opt, OneCycle(c), c.momentum), nil
+}
+
+// momentumOptimizer is an optimizer whose momentum a schedule can move.
+type momentumOptimizer interface {
+	GroupMomentum(i int) (m float64, ok bool)
+	SetGroupMomentum(i int, m float64)
 }
 
 // Scheduler sets an optimizer's learning rates by a schedule:
@@ -148,13 +211,18 @@ func OneCycle(c OneCycleConfig) Schedule {
 type Scheduler struct {
 	opt      Optimizer
 	schedule Schedule
+	momentum func(step int) float64 // nil: it stays
 	bases    []float64
 	step     int
 }
 
 // NewScheduler returns a scheduler, and sets the learning rates of step 0. The optimizer's present rates are the bases.
 func NewScheduler(opt Optimizer, schedule Schedule) *Scheduler {
-	s := &Scheduler{opt: opt, schedule: schedule}
+	return newScheduler(opt, schedule, nil)
+}
+
+func newScheduler(opt Optimizer, schedule Schedule, momentum func(int) float64) *Scheduler {
+	s := &Scheduler{opt: opt, schedule: schedule, momentum: momentum}
 	for i := range opt.Groups() {
 		s.bases = append(s.bases, opt.GroupLR(i))
 	}
@@ -165,6 +233,9 @@ func NewScheduler(opt Optimizer, schedule Schedule) *Scheduler {
 func (s *Scheduler) apply() {
 	for i, base := range s.bases {
 		s.opt.SetGroupLR(i, s.schedule(base, s.step))
+		if m, ok := s.opt.(momentumOptimizer); ok && s.momentum != nil {
+			m.SetGroupMomentum(i, s.momentum(s.step))
+		}
 	}
 }
 

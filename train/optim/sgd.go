@@ -27,13 +27,14 @@ func NewSGD(params []*tensor.Tensor, cfg SGDConfig) *SGD { return NewSGDGroups(o
 func NewSGDGroups(groups ...ParamGroup[SGDConfig]) *SGD { return &SGD{newCore(sgdRule, groups)} }
 
 var sgdRule = rule[SGDConfig]{
-	name: "sgd",
-	lr:   func(c *SGDConfig) *float64 { return &c.LR },
-	prepare: func(c *SGDConfig) error {
+	name:     "sgd",
+	lr:       func(c *SGDConfig) *float64 { return &c.LR },
+	momentum: func(c *SGDConfig) *float64 { return &c.Momentum },
+	check: func(c *SGDConfig) error {
 		if c.Nesterov && (c.Momentum <= 0 || c.Dampening != 0) {
 			return fmt.Errorf("optim: Nesterov momentum requires a momentum and zero dampening, got %v and %v", c.Momentum, c.Dampening)
 		}
-		return notNegative(field{"momentum", &c.Momentum, 0}, field{"weight decay", &c.WeightDecay, 0})
+		return notNegative(named{"momentum", c.Momentum}, named{"weight decay", c.WeightDecay})
 	},
 	arrays: func(c *SGDConfig) []string {
 		if c.Momentum == 0 {

@@ -107,9 +107,9 @@ func (c *core[C]) LoadStateDict(s *StateDict) error {
 			return fmt.Errorf("optim: load: configuration of group %d: %w", i, err)
 		}
 		// The saved values are complete: zero is zero, not the default.
-		if lr := *c.rule.lr(&cfg); !(lr >= 0) {
+		if err := c.rule.valid(&cfg); err != nil {
 			discard()
-			return fmt.Errorf("optim: load: group %d has learning rate %v; it must not be negative", i, lr)
+			return fmt.Errorf("optim: load: group %d: %w", i, err)
 		}
 		g.cfg = cfg
 		names := c.rule.arrays(&cfg)

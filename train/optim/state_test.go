@@ -1,6 +1,7 @@
 package optim_test
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -104,6 +105,18 @@ func TestStateDictResumes(t *testing.T) {
 	}
 }
 
+// config spoils a value of the first group's configuration.
+func config(name string, v float64) func(*optim.StateDict) {
+	return func(s *optim.StateDict) {
+		fields := map[string]float64{}
+		if err := json.Unmarshal(s.Groups[0], &fields); err != nil {
+			panic(err)
+		}
+		fields[name] = v
+		s.Groups[0], _ = json.Marshal(fields)
+	}
+}
+
 func TestLoadStateDictErrors(t *testing.T) {
 	p := param(1, 2)
 	opt := optim.NewAdam([]*tensor.Tensor{p}, optim.AdamConfig{})
@@ -115,13 +128,17 @@ func TestLoadStateDictErrors(t *testing.T) {
 		want  string
 		spoil func(*optim.StateDict)
 	}{
+		{"betas 1.5 and 0.999; they must be less than 1", config("Beta1", 1.5)},
+		{"beta2 -0.5; it must be finite and not negative", config("Beta2", -0.5)},
+		{"learning rate -1; it must be finite", config("LR", -1)},
+		{"eps -1; it must be", config("Eps", -1)},
 		{`the state is of "sgd", not of "adam"`, func(s *optim.StateDict) { s.Optimizer = "sgd" }},
 		{"exp_avg of parameter 0: it is missing", func(s *optim.StateDict) { delete(s.Arrays, "0.exp_avg") }},
 		{"it has shape [3], the parameter [2]", func(s *optim.StateDict) { s.Arrays["0.exp_avg"] = tensor.FromFloat32s([]float32{1, 2, 3}, 3) }},
 		{"the state has 3 arrays, of which the optimizer needs 2", func(s *optim.StateDict) { s.Arrays["7.exp_avg"] = tensor.Scalar(1) }},
 		{"parameter 0 has -1 steps", func(s *optim.StateDict) { s.Steps[0] = -1 }},
 		{"1 groups and 2 parameters, the optimizer 1 and 1", func(s *optim.StateDict) { s.Steps = append(s.Steps, 0) }},
-		{"group 0 has learning rate -1", func(s *optim.StateDict) { s.Groups[0] = []byte(`{"LR": -1}`) }},
+		{"group 0: optim: learning rate -1", func(s *optim.StateDict) { s.Groups[0] = []byte(`{"LR": -1}`) }},
 		{"configuration of group 0", func(s *optim.StateDict) { s.Groups[0] = []byte(`{`) }},
 	} {
 		st, err := opt.StateDict()
