@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"sync"
-
 	"github.com/anygpu/anygpu/backend/cpu/internal/gemm"
 	"github.com/anygpu/anygpu/shaders/interp"
 	"github.com/anygpu/anygpu/shaders/ir"
@@ -14,14 +12,10 @@ type floatMatMul struct {
 	spec   *lib.MatMul
 	pool   *interp.Pool
 	finish *interp.Program // from float32 to the output; nil if there is no epilogue
-
-	// small computes small products in float64: kernels compensate the rounding of their sums (lib.MatMulArgs.Precise).
-	small func() (native, error)
 }
 
 func newFloatMatMul(spec *lib.MatMul, pool *interp.Pool) (native, error) {
 	m := &floatMatMul{spec: spec, pool: pool}
-	m.small = sync.OnceValues(func() (native, error) { return matMulOf(spec, pool, ir.F64, ddot) })
 	if spec.Epilogue != nil {
 		k, err := finishKernel(spec, ir.F32)
 		if err != nil {
@@ -76,16 +70,10 @@ func (m *floatMatMul) run(buffers [][]byte, params []uint32) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	if a.Precise() {
-		small, err := m.small()
-		if err != nil {
-			return err
-		}
-		return small(buffers, params)
-	}
 	s := getScratch()
 	defer s.put()
-	p := gemm.Product{M: a.M, N: a.N, K: a.K, Batch: a.Batch,
+	// Small products are summed in float64: kernels compensate the rounding of their sums.
+	p := gemm.Product{M: a.M, N: a.N, K: a.K, Batch: a.Batch, Precise: a.Precise(),
 		A: m.operand(&s.a, m.spec.A, buffers[0], a.OffsetA, a.BatchStrideA, a.Batch, a.M, a.K, m.spec.TransA),
 		B: m.operand(&s.b, m.spec.B, buffers[1], a.OffsetB, a.BatchStrideB, a.Batch, a.K, a.N, m.spec.TransB),
 	}

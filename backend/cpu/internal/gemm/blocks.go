@@ -134,7 +134,7 @@ func (b *block) rowsOfA(s *scratch, from *rowTable, p0, p1, k, n int) rowsA {
 // tile computes the part of C in panels p0 to p1-1 of A and q0 to q1-1 of B.
 func (b *block) tile(p0, p1, q0, q1 int) {
 	s, w, n := b.isa, b.isa.width(), b.task.N
-	cRow := uintptr(4 * n)
+	cRow := s.size * uintptr(n)
 	var mem *scratch
 	if b.packA {
 		mem = getSmall()
@@ -158,7 +158,7 @@ func (b *block) tile(p0, p1, q0, q1 int) {
 				bias = &b.Bias[col]
 			}
 			if b.useWide(q, q1) {
-				s.wide[b.M-1](a.first, a.row, a.col, pb, step, uintptr(kn), &b.c[col], cRow, nil, add, bias)
+				s.wide[b.M-1](a.first, a.row, a.col, pb, step, uintptr(kn), b.out(col), cRow, nil, add, bias, nil)
 				q += wideVecs/s.vecs - 1
 				continue
 			}
@@ -168,7 +168,7 @@ func (b *block) tile(p0, p1, q0, q1 int) {
 			}
 			for p := p0; p < p1; p++ {
 				rows := min(s.rows, b.M-p*s.rows)
-				kernels[rows-1](a.panel(p-p0), a.row, a.col, pb, step, uintptr(kn), &b.c[p*s.rows*n+col], cRow, m, add, bias)
+				kernels[rows-1](a.panel(p-p0), a.row, a.col, pb, step, uintptr(kn), b.out(p*s.rows*n+col), cRow, m, add, bias, nil)
 			}
 		}
 	}

@@ -78,15 +78,16 @@ type shape struct {
 	la, lb         layout
 	ka, kb         Kind
 	bias, shared   bool // shared: one B for the whole batch
+	precise        bool
 }
 
 func (s shape) String() string {
-	return fmt.Sprintf("%dx%dx%d batch %d layouts %d,%d kinds %d,%d bias %v shared %v", s.m, s.n, s.k, s.batch, s.la, s.lb, s.ka, s.kb, s.bias, s.shared)
+	return fmt.Sprintf("%dx%dx%d batch %d layouts %d,%d kinds %d,%d bias %v shared %v precise %v", s.m, s.n, s.k, s.batch, s.la, s.lb, s.ka, s.kb, s.bias, s.shared, s.precise)
 }
 
 // newFixture makes a product whose memory comes from alloc.
 func newFixture(r *rand.Rand, s shape, alloc func(bytes int) []byte) *fixture {
-	f := &fixture{p: Product{M: s.m, N: s.n, K: s.k, Batch: s.batch}}
+	f := &fixture{p: Product{M: s.m, N: s.n, K: s.k, Batch: s.batch, Precise: s.precise}}
 	operand := func(m *Matrix, kind Kind, l layout, rows, cols int, shared bool) []float64 {
 		m.Kind = kind
 		m.Row, m.Col = l.strides(rows, cols)
@@ -156,6 +157,9 @@ func (f *fixture) check(t *testing.T) {
 				}
 				// Rounding errors of a sum of k terms grow like sqrt(k) at random; this is above what is seen and far below an error of one term.
 				tol := scale * 0x1p-24 * (4 + math.Sqrt(float64(p.K)))
+				if p.Precise {
+					tol = math.Abs(sum)*0x1p-24 + scale*0x1p-52*math.Sqrt(float64(p.K))
+				}
 				if got := float64(p.C[(n*p.M+i)*p.N+j]); !(math.Abs(got-sum) <= tol) {
 					t.Fatalf("matrix %d, element %d,%d is %v, want %v", n, i, j, got, sum)
 				}
@@ -189,7 +193,7 @@ func TestSmallShapes(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for m := 1; m <= 40; m++ {
 			for n := 1; n <= 40; n++ {
-				sh := shape{m: m, n: n, k: 1 + r.IntN(40), batch: 1, la: layout(r.IntN(4)), lb: layout(r.IntN(4)), ka: Kind(r.IntN(3)), kb: Kind(r.IntN(3)), bias: r.IntN(2) == 0}
+				sh := shape{m: m, n: n, k: 1 + r.IntN(40), batch: 1, la: layout(r.IntN(4)), lb: layout(r.IntN(4)), ka: Kind(r.IntN(3)), kb: Kind(r.IntN(3)), bias: r.IntN(2) == 0, precise: r.IntN(3) == 0}
 				if r.IntN(2) == 0 {
 					sh.ka, sh.kb = F32, F32
 				}
@@ -231,6 +235,7 @@ func TestShapes(t *testing.T) {
 	shapes = append(shapes,
 		shape{m: 5, n: 6, k: 0, batch: 2, bias: true}, shape{m: 5, n: 6, k: 0, batch: 1}, shape{m: 0, n: 6, k: 3, batch: 1},
 		shape{m: 5, n: 0, k: 3, batch: 1}, shape{m: 5, n: 6, k: 3, batch: 0},
+		shape{m: 70, n: 130, k: 300, batch: 2, bias: true, precise: true}, shape{m: 3, n: 5, k: 900, batch: 5, lb: columnMajor, ka: F16, precise: true},
 		shape{m: 2100, n: 20, k: 2000, batch: 1}, shape{m: 20, n: 2100, k: 2005, batch: 1, la: columnMajor, lb: columnMajor, bias: true}, // several blocks
 	)
 	eachSet(t, func(t *testing.T, s *isa) {
@@ -272,7 +277,7 @@ func TestSameBits(t *testing.T) {
 	for _, sh := range []shape{
 		{m: 150, n: 200, k: 700, batch: 1}, {m: 60, n: 333, k: 1100, batch: 2, la: columnMajor, lb: columnMajor, bias: true},
 		{m: 10, n: 500, k: 800, batch: 1, lb: columnMajor}, {m: 1, n: 900, k: 900, batch: 1}, {m: 40, n: 50, k: 60, batch: 20},
-		{m: 3000, n: 40, k: 1500, batch: 1},
+		{m: 3000, n: 40, k: 1500, batch: 1}, {m: 33, n: 47, k: 600, batch: 3, bias: true, precise: true},
 	} {
 		var outer []float32
 		eachSet(t, func(t *testing.T, s *isa) {

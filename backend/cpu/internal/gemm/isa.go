@@ -3,8 +3,17 @@ package gemm
 // tileFunc computes a tile of C: a is its first value of A, with rows aRow and columns aCol bytes apart; b its first
 // vectors of B, bStep bytes apart along K; c its corner, with rows cRow bytes apart. mask has a negative number for each
 // column that is there and zeros for the rest; nil means all are. If add is not 0, C's values are added; bias, if not
-// nil, is added last.
-type tileFunc func(a *float32, aRow, aCol uintptr, b *float32, bStep, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// nil, is added last, and then rowBias, one value for each row. Kernels that sum in float64 have float64 values in C
+// (whatever the type of the pointer) and float32 values elsewhere.
+type tileFunc func(a *float32, aRow, aCol uintptr, b *float32, bStep, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias, rowBias *float32)
+
+// runsFunc computes a tile of C like tileFunc, from rows of A that are anywhere: each is runs of k values, with skip bytes
+// between them.
+type runsFunc func(rows *[group]*float32, k, runs, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias, rowBias *float32)
+
+// packRunFunc copies the values of a run of neighbouring windows, up to 32 and as many as mask says: dst gets those of each
+// tap of each channel, dstStep bytes apart. Taps and the size of a channel are in bytes.
+type packRunFunc func(dst *float32, dstStep uintptr, src *float32, taps *uintptr, ntaps, channel, channels uintptr, mask *int32)
 
 // dotFunc computes dot products of rows of A and of B, aRow and bRow bytes apart, each contiguous; mask covers the
 // elements that do not fill a vector. Result i,j goes to out[4*i+j]; the rest of a row of out is overwritten.
@@ -28,6 +37,10 @@ type isa struct {
 	dots      [4][4]dotFunc  // by rows and columns, less 1
 	copyRows  [3]rowsFunc    // by kind
 	transpose [3]transposeFunc
+	runs      [2][8]runsFunc // as tiles
+	packRun   packRunFunc
+	size      uintptr // bytes of a value of C
+	precise   *isa    // its kernels that sum in float64; they have tiles and runs only
 }
 
 const (

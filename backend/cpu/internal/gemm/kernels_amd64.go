@@ -7,92 +7,252 @@ package gemm
 // tileAVX512x1x1 computes 1 rows of 16 columns.
 //
 //go:noescape
-func tileAVX512x1x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x1x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x1x1 computes 1 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x1x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x2x1 computes 2 rows of 16 columns.
 //
 //go:noescape
-func tileAVX512x2x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x2x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x2x1 computes 2 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x2x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x3x1 computes 3 rows of 16 columns.
 //
 //go:noescape
-func tileAVX512x3x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x3x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x3x1 computes 3 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x3x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x4x1 computes 4 rows of 16 columns.
 //
 //go:noescape
-func tileAVX512x4x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x4x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x4x1 computes 4 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x4x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x5x1 computes 5 rows of 16 columns.
 //
 //go:noescape
-func tileAVX512x5x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x5x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x5x1 computes 5 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x5x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x6x1 computes 6 rows of 16 columns.
 //
 //go:noescape
-func tileAVX512x6x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x6x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x6x1 computes 6 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x6x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x7x1 computes 7 rows of 16 columns.
 //
 //go:noescape
-func tileAVX512x7x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x7x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x7x1 computes 7 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x7x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x8x1 computes 8 rows of 16 columns.
 //
 //go:noescape
-func tileAVX512x8x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x8x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x8x1 computes 8 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x8x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x1x2 computes 1 rows of 32 columns.
 //
 //go:noescape
-func tileAVX512x1x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x1x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x1x2 computes 1 rows of 32 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x1x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x2x2 computes 2 rows of 32 columns.
 //
 //go:noescape
-func tileAVX512x2x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x2x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x2x2 computes 2 rows of 32 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x2x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x3x2 computes 3 rows of 32 columns.
 //
 //go:noescape
-func tileAVX512x3x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x3x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x3x2 computes 3 rows of 32 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x3x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x4x2 computes 4 rows of 32 columns.
 //
 //go:noescape
-func tileAVX512x4x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x4x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x4x2 computes 4 rows of 32 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x4x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x5x2 computes 5 rows of 32 columns.
 //
 //go:noescape
-func tileAVX512x5x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x5x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x5x2 computes 5 rows of 32 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x5x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x6x2 computes 6 rows of 32 columns.
 //
 //go:noescape
-func tileAVX512x6x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x6x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x6x2 computes 6 rows of 32 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x6x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x7x2 computes 7 rows of 32 columns.
 //
 //go:noescape
-func tileAVX512x7x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x7x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x7x2 computes 7 rows of 32 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x7x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x8x2 computes 8 rows of 32 columns.
 //
 //go:noescape
-func tileAVX512x8x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x8x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX512x8x2 computes 8 rows of 32 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX512x8x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseAVX512x1x1 computes 1 rows of 16 columns.
+//
+//go:noescape
+func preciseAVX512x1x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseRunsAVX512x1x1 computes 1 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func preciseRunsAVX512x1x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseAVX512x2x1 computes 2 rows of 16 columns.
+//
+//go:noescape
+func preciseAVX512x2x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseRunsAVX512x2x1 computes 2 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func preciseRunsAVX512x2x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseAVX512x3x1 computes 3 rows of 16 columns.
+//
+//go:noescape
+func preciseAVX512x3x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseRunsAVX512x3x1 computes 3 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func preciseRunsAVX512x3x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseAVX512x4x1 computes 4 rows of 16 columns.
+//
+//go:noescape
+func preciseAVX512x4x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseRunsAVX512x4x1 computes 4 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func preciseRunsAVX512x4x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseAVX512x1x2 computes 1 rows of 32 columns.
+//
+//go:noescape
+func preciseAVX512x1x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseRunsAVX512x1x2 computes 1 rows of 32 columns; each row of A is runs of k values.
+//
+//go:noescape
+func preciseRunsAVX512x1x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseAVX512x2x2 computes 2 rows of 32 columns.
+//
+//go:noescape
+func preciseAVX512x2x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseRunsAVX512x2x2 computes 2 rows of 32 columns; each row of A is runs of k values.
+//
+//go:noescape
+func preciseRunsAVX512x2x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseAVX512x3x2 computes 3 rows of 32 columns.
+//
+//go:noescape
+func preciseAVX512x3x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseRunsAVX512x3x2 computes 3 rows of 32 columns; each row of A is runs of k values.
+//
+//go:noescape
+func preciseRunsAVX512x3x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseAVX512x4x2 computes 4 rows of 32 columns.
+//
+//go:noescape
+func preciseAVX512x4x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseRunsAVX512x4x2 computes 4 rows of 32 columns; each row of A is runs of k values.
+//
+//go:noescape
+func preciseRunsAVX512x4x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x1x8 computes 1 rows of 128 columns.
 //
 //go:noescape
-func tileAVX512x1x8(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x1x8(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX512x2x8 computes 2 rows of 128 columns.
 //
 //go:noescape
-func tileAVX512x2x8(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX512x2x8(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // dotAVX512x1x1 computes 1 by 1 dot products.
 //
@@ -182,67 +342,167 @@ func peakAVX512(n uintptr)
 // tileAVX2x1x1 computes 1 rows of 8 columns.
 //
 //go:noescape
-func tileAVX2x1x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX2x1x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX2x1x1 computes 1 rows of 8 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX2x1x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX2x2x1 computes 2 rows of 8 columns.
 //
 //go:noescape
-func tileAVX2x2x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX2x2x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX2x2x1 computes 2 rows of 8 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX2x2x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX2x3x1 computes 3 rows of 8 columns.
 //
 //go:noescape
-func tileAVX2x3x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX2x3x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX2x3x1 computes 3 rows of 8 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX2x3x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX2x4x1 computes 4 rows of 8 columns.
 //
 //go:noescape
-func tileAVX2x4x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX2x4x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX2x4x1 computes 4 rows of 8 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX2x4x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX2x5x1 computes 5 rows of 8 columns.
 //
 //go:noescape
-func tileAVX2x5x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX2x5x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX2x5x1 computes 5 rows of 8 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX2x5x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX2x6x1 computes 6 rows of 8 columns.
 //
 //go:noescape
-func tileAVX2x6x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX2x6x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX2x6x1 computes 6 rows of 8 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX2x6x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX2x1x2 computes 1 rows of 16 columns.
 //
 //go:noescape
-func tileAVX2x1x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX2x1x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX2x1x2 computes 1 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX2x1x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX2x2x2 computes 2 rows of 16 columns.
 //
 //go:noescape
-func tileAVX2x2x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX2x2x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX2x2x2 computes 2 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX2x2x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX2x3x2 computes 3 rows of 16 columns.
 //
 //go:noescape
-func tileAVX2x3x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX2x3x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX2x3x2 computes 3 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX2x3x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX2x4x2 computes 4 rows of 16 columns.
 //
 //go:noescape
-func tileAVX2x4x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX2x4x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX2x4x2 computes 4 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX2x4x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX2x5x2 computes 5 rows of 16 columns.
 //
 //go:noescape
-func tileAVX2x5x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX2x5x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX2x5x2 computes 5 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX2x5x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX2x6x2 computes 6 rows of 16 columns.
 //
 //go:noescape
-func tileAVX2x6x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX2x6x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// runsAVX2x6x2 computes 6 rows of 16 columns; each row of A is runs of k values.
+//
+//go:noescape
+func runsAVX2x6x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseAVX2x1x1 computes 1 rows of 8 columns.
+//
+//go:noescape
+func preciseAVX2x1x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseRunsAVX2x1x1 computes 1 rows of 8 columns; each row of A is runs of k values.
+//
+//go:noescape
+func preciseRunsAVX2x1x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseAVX2x2x1 computes 2 rows of 8 columns.
+//
+//go:noescape
+func preciseAVX2x2x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseRunsAVX2x2x1 computes 2 rows of 8 columns; each row of A is runs of k values.
+//
+//go:noescape
+func preciseRunsAVX2x2x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseAVX2x3x1 computes 3 rows of 8 columns.
+//
+//go:noescape
+func preciseAVX2x3x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseRunsAVX2x3x1 computes 3 rows of 8 columns; each row of A is runs of k values.
+//
+//go:noescape
+func preciseRunsAVX2x3x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseAVX2x4x1 computes 4 rows of 8 columns.
+//
+//go:noescape
+func preciseAVX2x4x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+
+// preciseRunsAVX2x4x1 computes 4 rows of 8 columns; each row of A is runs of k values.
+//
+//go:noescape
+func preciseRunsAVX2x4x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // tileAVX2x1x8 computes 1 rows of 64 columns.
 //
 //go:noescape
-func tileAVX2x1x8(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+func tileAVX2x1x8(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 
 // dotAVX2x1x1 computes 1 by 1 dot products.
 //
@@ -318,3 +578,13 @@ func packRowsBF16(dst *float32, dstStep uintptr, src *byte, srcStep uintptr, row
 //
 //go:noescape
 func transposeBF16(dst *float32, dstStep uintptr, rows *[8]*byte, n uintptr)
+
+// packRunAVX512 copies up to 32 values from each tap of each channel; steps, taps and the size of a channel are in bytes.
+//
+//go:noescape
+func packRunAVX512(dst *float32, dstStep uintptr, src *float32, taps *uintptr, ntaps uintptr, channel uintptr, channels uintptr, mask *int32)
+
+// windowMaxAVX512 takes n elements of each of rows rows into the largest values so far: windows are stride (1 or 2) elements apart, rows step bytes in the result and srcStep in the image. The place of the first element is first, and placeStep more in each further row. With fresh there are no values so far.
+//
+//go:noescape
+func windowMaxAVX512(best *float32, place *int32, step uintptr, src *float32, srcStep uintptr, rows uintptr, n uintptr, stride uintptr, first uintptr, placeStep uintptr, fresh uintptr)

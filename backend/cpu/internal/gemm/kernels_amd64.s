@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func tileAVX512x1x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func tileAVX512x1x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x1x1(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x1x1(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -42,7 +42,7 @@ loop:
 
 rest:
 	ADDQ $0x04, SI
-	JEQ  sum
+	JEQ  end
 
 single:
 	VBROADCASTSS (AX), Z0
@@ -52,13 +52,14 @@ single:
 	DECQ         SI
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), CX
 	MOVQ   bias+80(FP), DX
-	MOVQ   mask+64(FP), BX
-	TESTQ  BX, BX
+	MOVQ   rowBias+88(FP), BX
+	MOVQ   mask+64(FP), SI
+	TESTQ  SI, SI
 	JNE    edge
 	TESTQ  CX, CX
 	JEQ    fresh_full
@@ -67,9 +68,15 @@ sum:
 
 fresh_full:
 	TESTQ   DX, DX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (DX), Z2
 	VADDPS  Z2, Z31, Z31
+
+rows_full:
+	TESTQ        BX, BX
+	JEQ          store_full
+	VBROADCASTSS (BX), Z2
+	VADDPS       Z2, Z31, Z31
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -77,7 +84,7 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (BX), Z0
+	VMOVDQU32 (SI), Z0
 	VPMOVD2M  Z0, K1
 	TESTQ     CX, CX
 	JEQ       fresh_edge
@@ -86,18 +93,132 @@ edge:
 
 fresh_edge:
 	TESTQ     DX, DX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (DX), K1, Z2
 	VADDPS    Z2, Z31, Z31
+
+rows_edge:
+	TESTQ        BX, BX
+	JEQ          store_edge
+	VBROADCASTSS (BX), Z2
+	VADDPS       Z2, Z31, Z31
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
 	VZEROUPPER
 	RET
 
-// func tileAVX512x2x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x1x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x1x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), AX
+	MOVQ   b+32(FP), CX
+	MOVQ   bStep+40(FP), DX
+	MOVQ   runs+16(FP), BX
+	XORQ   SI, SI
+	VXORPS Y31, Y31, Y31
+
+run:
+	MOVQ k+8(FP), DI
+	SUBQ $0x04, DI
+	JCS  rest
+
+loop:
+	VBROADCASTSS (AX)(SI*1), Z0
+	VFMADD231PS  (CX), Z0, Z31
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	VBROADCASTSS (AX)(SI*1), Z0
+	VFMADD231PS  (CX), Z0, Z31
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	VBROADCASTSS (AX)(SI*1), Z0
+	VFMADD231PS  (CX), Z0, Z31
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	VBROADCASTSS (AX)(SI*1), Z0
+	VFMADD231PS  (CX), Z0, Z31
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	SUBQ         $0x04, DI
+	JCC          loop
+
+rest:
+	ADDQ $0x04, DI
+	JEQ  end
+
+single:
+	VBROADCASTSS (AX)(SI*1), Z0
+	VFMADD231PS  (CX), Z0, Z31
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	DECQ         DI
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), DI
+	ADDQ   DI, SI
+	DECQ   BX
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), CX
+	MOVQ   bias+80(FP), DX
+	MOVQ   rowBias+88(FP), BX
+	MOVQ   mask+64(FP), SI
+	TESTQ  SI, SI
+	JNE    edge
+	TESTQ  CX, CX
+	JEQ    fresh_full
+	MOVQ   AX, CX
+	VADDPS (CX), Z31, Z31
+
+fresh_full:
+	TESTQ   DX, DX
+	JEQ     rows_full
+	VMOVUPS (DX), Z2
+	VADDPS  Z2, Z31, Z31
+
+rows_full:
+	TESTQ        BX, BX
+	JEQ          store_full
+	VBROADCASTSS (BX), Z2
+	VADDPS       Z2, Z31, Z31
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (SI), Z0
+	VPMOVD2M  Z0, K1
+	TESTQ     CX, CX
+	JEQ       fresh_edge
+	MOVQ      AX, CX
+	VADDPS    (CX), Z31, K1, Z31
+
+fresh_edge:
+	TESTQ     DX, DX
+	JEQ       rows_edge
+	VMOVUPS.Z (DX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+
+rows_edge:
+	TESTQ        BX, BX
+	JEQ          store_edge
+	VBROADCASTSS (BX), Z2
+	VADDPS       Z2, Z31, Z31
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x2x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x2x1(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x2x1(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -148,7 +269,7 @@ loop:
 
 rest:
 	ADDQ $0x04, DI
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (BX), Z0
@@ -161,13 +282,14 @@ single:
 	DECQ         DI
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -178,10 +300,18 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Z2
 	VADDPS  Z2, Z31, Z31
 	VADDPS  Z2, Z30, Z30
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -191,7 +321,7 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (SI), Z0
+	VMOVDQU32 (DI), Z0
 	VPMOVD2M  Z0, K1
 	TESTQ     DX, DX
 	JEQ       fresh_edge
@@ -202,10 +332,18 @@ edge:
 
 fresh_edge:
 	TESTQ     BX, BX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (BX), K1, Z2
 	VADDPS    Z2, Z31, Z31
 	VADDPS    Z2, Z30, Z30
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
@@ -214,9 +352,148 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x3x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x2x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x2x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), AX
+	MOVQ   b+32(FP), DX
+	MOVQ   bStep+40(FP), BX
+	MOVQ   runs+16(FP), SI
+	XORQ   DI, DI
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+
+run:
+	MOVQ k+8(FP), R8
+	SUBQ $0x04, R8
+	JCS  rest
+
+loop:
+	VMOVUPS      (DX), Z0
+	VBROADCASTSS (CX)(DI*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (AX)(DI*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Z0
+	VBROADCASTSS (CX)(DI*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (AX)(DI*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Z0
+	VBROADCASTSS (CX)(DI*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (AX)(DI*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Z0
+	VBROADCASTSS (CX)(DI*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (AX)(DI*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	SUBQ         $0x04, R8
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R8
+	JEQ  end
+
+single:
+	VMOVUPS      (DX), Z0
+	VBROADCASTSS (CX)(DI*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (AX)(DI*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	DECQ         R8
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R8
+	ADDQ   R8, DI
+	DECQ   SI
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Z31, Z31
+	ADDQ   CX, DX
+	VADDPS (DX), Z30, Z30
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Z2
+	VADDPS  Z2, Z31, Z31
+	VADDPS  Z2, Z30, Z30
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+
+store_full:
+	VMOVUPS Z31, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z30, (AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Z0
+	VPMOVD2M  Z0, K1
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPS    (DX), Z31, K1, Z31
+	ADDQ      CX, DX
+	VADDPS    (DX), Z30, K1, Z30
+
+fresh_edge:
+	TESTQ     BX, BX
+	JEQ       rows_edge
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+	VADDPS    Z2, Z30, Z30
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z30, K1, (AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x3x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x3x1(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x3x1(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -278,7 +555,7 @@ loop:
 
 rest:
 	ADDQ $0x04, DI
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (BX), Z0
@@ -293,13 +570,14 @@ single:
 	DECQ         DI
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -312,11 +590,21 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Z2
 	VADDPS  Z2, Z31, Z31
 	VADDPS  Z2, Z30, Z30
 	VADDPS  Z2, Z29, Z29
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -328,7 +616,7 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (SI), Z0
+	VMOVDQU32 (DI), Z0
 	VPMOVD2M  Z0, K1
 	TESTQ     DX, DX
 	JEQ       fresh_edge
@@ -341,11 +629,21 @@ edge:
 
 fresh_edge:
 	TESTQ     BX, BX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (BX), K1, Z2
 	VADDPS    Z2, Z31, Z31
 	VADDPS    Z2, Z30, Z30
 	VADDPS    Z2, Z29, Z29
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
@@ -356,9 +654,174 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x4x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x3x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x3x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), AX
+	MOVQ   b+32(FP), BX
+	MOVQ   bStep+40(FP), SI
+	MOVQ   runs+16(FP), DI
+	XORQ   R8, R8
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+
+run:
+	MOVQ k+8(FP), R9
+	SUBQ $0x04, R9
+	JCS  rest
+
+loop:
+	VMOVUPS      (BX), Z0
+	VBROADCASTSS (CX)(R8*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R8*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (AX)(R8*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	VMOVUPS      (BX), Z0
+	VBROADCASTSS (CX)(R8*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R8*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (AX)(R8*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	VMOVUPS      (BX), Z0
+	VBROADCASTSS (CX)(R8*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R8*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (AX)(R8*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	VMOVUPS      (BX), Z0
+	VBROADCASTSS (CX)(R8*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R8*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (AX)(R8*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	SUBQ         $0x04, R9
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R9
+	JEQ  end
+
+single:
+	VMOVUPS      (BX), Z0
+	VBROADCASTSS (CX)(R8*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R8*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (AX)(R8*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	DECQ         R9
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R9
+	ADDQ   R9, R8
+	DECQ   DI
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Z31, Z31
+	ADDQ   CX, DX
+	VADDPS (DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPS (DX), Z29, Z29
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Z2
+	VADDPS  Z2, Z31, Z31
+	VADDPS  Z2, Z30, Z30
+	VADDPS  Z2, Z29, Z29
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+
+store_full:
+	VMOVUPS Z31, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z30, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Z0
+	VPMOVD2M  Z0, K1
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPS    (DX), Z31, K1, Z31
+	ADDQ      CX, DX
+	VADDPS    (DX), Z30, K1, Z30
+	ADDQ      CX, DX
+	VADDPS    (DX), Z29, K1, Z29
+
+fresh_edge:
+	TESTQ     BX, BX
+	JEQ       rows_edge
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+	VADDPS    Z2, Z30, Z30
+	VADDPS    Z2, Z29, Z29
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z30, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, K1, (AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x4x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x4x1(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x4x1(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -432,7 +895,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R8
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (SI), Z0
@@ -449,13 +912,14 @@ single:
 	DECQ         R8
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -470,12 +934,24 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Z2
 	VADDPS  Z2, Z31, Z31
 	VADDPS  Z2, Z30, Z30
 	VADDPS  Z2, Z29, Z29
 	VADDPS  Z2, Z28, Z28
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -489,7 +965,7 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (SI), Z0
+	VMOVDQU32 (DI), Z0
 	VPMOVD2M  Z0, K1
 	TESTQ     DX, DX
 	JEQ       fresh_edge
@@ -504,12 +980,24 @@ edge:
 
 fresh_edge:
 	TESTQ     BX, BX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (BX), K1, Z2
 	VADDPS    Z2, Z31, Z31
 	VADDPS    Z2, Z30, Z30
 	VADDPS    Z2, Z29, Z29
 	VADDPS    Z2, Z28, Z28
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
@@ -522,9 +1010,200 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x5x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x4x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x4x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), AX
+	MOVQ   b+32(FP), SI
+	MOVQ   bStep+40(FP), DI
+	MOVQ   runs+16(FP), R8
+	XORQ   R9, R9
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+
+run:
+	MOVQ k+8(FP), R10
+	SUBQ $0x04, R10
+	JCS  rest
+
+loop:
+	VMOVUPS      (SI), Z0
+	VBROADCASTSS (CX)(R9*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R9*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R9*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (AX)(R9*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VBROADCASTSS (CX)(R9*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R9*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R9*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (AX)(R9*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VBROADCASTSS (CX)(R9*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R9*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R9*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (AX)(R9*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VBROADCASTSS (CX)(R9*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R9*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R9*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (AX)(R9*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	SUBQ         $0x04, R10
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R10
+	JEQ  end
+
+single:
+	VMOVUPS      (SI), Z0
+	VBROADCASTSS (CX)(R9*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R9*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R9*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (AX)(R9*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	DECQ         R10
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R10
+	ADDQ   R10, R9
+	DECQ   R8
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Z31, Z31
+	ADDQ   CX, DX
+	VADDPS (DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPS (DX), Z29, Z29
+	ADDQ   CX, DX
+	VADDPS (DX), Z28, Z28
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Z2
+	VADDPS  Z2, Z31, Z31
+	VADDPS  Z2, Z30, Z30
+	VADDPS  Z2, Z29, Z29
+	VADDPS  Z2, Z28, Z28
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+
+store_full:
+	VMOVUPS Z31, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z30, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z28, (AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Z0
+	VPMOVD2M  Z0, K1
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPS    (DX), Z31, K1, Z31
+	ADDQ      CX, DX
+	VADDPS    (DX), Z30, K1, Z30
+	ADDQ      CX, DX
+	VADDPS    (DX), Z29, K1, Z29
+	ADDQ      CX, DX
+	VADDPS    (DX), Z28, K1, Z28
+
+fresh_edge:
+	TESTQ     BX, BX
+	JEQ       rows_edge
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+	VADDPS    Z2, Z30, Z30
+	VADDPS    Z2, Z29, Z29
+	VADDPS    Z2, Z28, Z28
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z30, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z28, K1, (AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x5x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x5x1(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x5x1(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -609,7 +1288,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R8
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (SI), Z0
@@ -628,13 +1307,14 @@ single:
 	DECQ         R8
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -651,13 +1331,27 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Z2
 	VADDPS  Z2, Z31, Z31
 	VADDPS  Z2, Z30, Z30
 	VADDPS  Z2, Z29, Z29
 	VADDPS  Z2, Z28, Z28
 	VADDPS  Z2, Z27, Z27
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -673,7 +1367,7 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (SI), Z0
+	VMOVDQU32 (DI), Z0
 	VPMOVD2M  Z0, K1
 	TESTQ     DX, DX
 	JEQ       fresh_edge
@@ -690,13 +1384,27 @@ edge:
 
 fresh_edge:
 	TESTQ     BX, BX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (BX), K1, Z2
 	VADDPS    Z2, Z31, Z31
 	VADDPS    Z2, Z30, Z30
 	VADDPS    Z2, Z29, Z29
 	VADDPS    Z2, Z28, Z28
 	VADDPS    Z2, Z27, Z27
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
@@ -711,9 +1419,226 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x6x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x5x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x5x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), AX
+	MOVQ   b+32(FP), DI
+	MOVQ   bStep+40(FP), R8
+	MOVQ   runs+16(FP), R9
+	XORQ   R10, R10
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+
+run:
+	MOVQ k+8(FP), R11
+	SUBQ $0x04, R11
+	JCS  rest
+
+loop:
+	VMOVUPS      (DI), Z0
+	VBROADCASTSS (CX)(R10*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R10*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R10*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R10*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (AX)(R10*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	VMOVUPS      (DI), Z0
+	VBROADCASTSS (CX)(R10*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R10*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R10*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R10*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (AX)(R10*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	VMOVUPS      (DI), Z0
+	VBROADCASTSS (CX)(R10*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R10*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R10*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R10*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (AX)(R10*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	VMOVUPS      (DI), Z0
+	VBROADCASTSS (CX)(R10*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R10*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R10*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R10*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (AX)(R10*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	SUBQ         $0x04, R11
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R11
+	JEQ  end
+
+single:
+	VMOVUPS      (DI), Z0
+	VBROADCASTSS (CX)(R10*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R10*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R10*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R10*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (AX)(R10*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R11
+	ADDQ   R11, R10
+	DECQ   R9
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Z31, Z31
+	ADDQ   CX, DX
+	VADDPS (DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPS (DX), Z29, Z29
+	ADDQ   CX, DX
+	VADDPS (DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPS (DX), Z27, Z27
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Z2
+	VADDPS  Z2, Z31, Z31
+	VADDPS  Z2, Z30, Z30
+	VADDPS  Z2, Z29, Z29
+	VADDPS  Z2, Z28, Z28
+	VADDPS  Z2, Z27, Z27
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
+
+store_full:
+	VMOVUPS Z31, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z30, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z28, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Z0
+	VPMOVD2M  Z0, K1
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPS    (DX), Z31, K1, Z31
+	ADDQ      CX, DX
+	VADDPS    (DX), Z30, K1, Z30
+	ADDQ      CX, DX
+	VADDPS    (DX), Z29, K1, Z29
+	ADDQ      CX, DX
+	VADDPS    (DX), Z28, K1, Z28
+	ADDQ      CX, DX
+	VADDPS    (DX), Z27, K1, Z27
+
+fresh_edge:
+	TESTQ     BX, BX
+	JEQ       rows_edge
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+	VADDPS    Z2, Z30, Z30
+	VADDPS    Z2, Z29, Z29
+	VADDPS    Z2, Z28, Z28
+	VADDPS    Z2, Z27, Z27
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z30, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z28, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, K1, (AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x6x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x6x1(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x6x1(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -810,7 +1735,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R9
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (DI), Z0
@@ -831,13 +1756,14 @@ single:
 	DECQ         R9
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -856,7 +1782,7 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Z2
 	VADDPS  Z2, Z31, Z31
 	VADDPS  Z2, Z30, Z30
@@ -864,6 +1790,22 @@ fresh_full:
 	VADDPS  Z2, Z28, Z28
 	VADDPS  Z2, Z27, Z27
 	VADDPS  Z2, Z26, Z26
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z26, Z26
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -881,7 +1823,7 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (SI), Z0
+	VMOVDQU32 (DI), Z0
 	VPMOVD2M  Z0, K1
 	TESTQ     DX, DX
 	JEQ       fresh_edge
@@ -900,7 +1842,7 @@ edge:
 
 fresh_edge:
 	TESTQ     BX, BX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (BX), K1, Z2
 	VADDPS    Z2, Z31, Z31
 	VADDPS    Z2, Z30, Z30
@@ -908,6 +1850,22 @@ fresh_edge:
 	VADDPS    Z2, Z28, Z28
 	VADDPS    Z2, Z27, Z27
 	VADDPS    Z2, Z26, Z26
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z26, Z26
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
@@ -924,9 +1882,252 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x7x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x6x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x6x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), AX
+	MOVQ   b+32(FP), R8
+	MOVQ   bStep+40(FP), R9
+	MOVQ   runs+16(FP), R10
+	XORQ   R11, R11
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+
+run:
+	MOVQ k+8(FP), R12
+	SUBQ $0x04, R12
+	JCS  rest
+
+loop:
+	VMOVUPS      (R8), Z0
+	VBROADCASTSS (CX)(R11*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R11*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R11*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R11*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (DI)(R11*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	VBROADCASTSS (AX)(R11*1), Z6
+	VFMADD231PS  Z0, Z6, Z26
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
+	VBROADCASTSS (CX)(R11*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R11*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R11*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R11*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (DI)(R11*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	VBROADCASTSS (AX)(R11*1), Z6
+	VFMADD231PS  Z0, Z6, Z26
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
+	VBROADCASTSS (CX)(R11*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R11*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R11*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R11*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (DI)(R11*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	VBROADCASTSS (AX)(R11*1), Z6
+	VFMADD231PS  Z0, Z6, Z26
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
+	VBROADCASTSS (CX)(R11*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R11*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R11*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R11*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (DI)(R11*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	VBROADCASTSS (AX)(R11*1), Z6
+	VFMADD231PS  Z0, Z6, Z26
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	SUBQ         $0x04, R12
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R12
+	JEQ  end
+
+single:
+	VMOVUPS      (R8), Z0
+	VBROADCASTSS (CX)(R11*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R11*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R11*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R11*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (DI)(R11*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	VBROADCASTSS (AX)(R11*1), Z6
+	VFMADD231PS  Z0, Z6, Z26
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R12
+	ADDQ   R12, R11
+	DECQ   R10
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Z31, Z31
+	ADDQ   CX, DX
+	VADDPS (DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPS (DX), Z29, Z29
+	ADDQ   CX, DX
+	VADDPS (DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPS (DX), Z27, Z27
+	ADDQ   CX, DX
+	VADDPS (DX), Z26, Z26
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Z2
+	VADDPS  Z2, Z31, Z31
+	VADDPS  Z2, Z30, Z30
+	VADDPS  Z2, Z29, Z29
+	VADDPS  Z2, Z28, Z28
+	VADDPS  Z2, Z27, Z27
+	VADDPS  Z2, Z26, Z26
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z26, Z26
+
+store_full:
+	VMOVUPS Z31, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z30, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z28, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z26, (AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Z0
+	VPMOVD2M  Z0, K1
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPS    (DX), Z31, K1, Z31
+	ADDQ      CX, DX
+	VADDPS    (DX), Z30, K1, Z30
+	ADDQ      CX, DX
+	VADDPS    (DX), Z29, K1, Z29
+	ADDQ      CX, DX
+	VADDPS    (DX), Z28, K1, Z28
+	ADDQ      CX, DX
+	VADDPS    (DX), Z27, K1, Z27
+	ADDQ      CX, DX
+	VADDPS    (DX), Z26, K1, Z26
+
+fresh_edge:
+	TESTQ     BX, BX
+	JEQ       rows_edge
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+	VADDPS    Z2, Z30, Z30
+	VADDPS    Z2, Z29, Z29
+	VADDPS    Z2, Z28, Z28
+	VADDPS    Z2, Z27, Z27
+	VADDPS    Z2, Z26, Z26
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z26, Z26
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z30, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z28, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z26, K1, (AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x7x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x7x1(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x7x1(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -1034,7 +2235,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R9
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (DI), Z0
@@ -1057,13 +2258,14 @@ single:
 	DECQ         R9
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -1084,7 +2286,7 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Z2
 	VADDPS  Z2, Z31, Z31
 	VADDPS  Z2, Z30, Z30
@@ -1093,6 +2295,24 @@ fresh_full:
 	VADDPS  Z2, Z27, Z27
 	VADDPS  Z2, Z26, Z26
 	VADDPS  Z2, Z25, Z25
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z25, Z25
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -1112,7 +2332,7 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (SI), Z0
+	VMOVDQU32 (DI), Z0
 	VPMOVD2M  Z0, K1
 	TESTQ     DX, DX
 	JEQ       fresh_edge
@@ -1133,7 +2353,7 @@ edge:
 
 fresh_edge:
 	TESTQ     BX, BX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (BX), K1, Z2
 	VADDPS    Z2, Z31, Z31
 	VADDPS    Z2, Z30, Z30
@@ -1142,6 +2362,24 @@ fresh_edge:
 	VADDPS    Z2, Z27, Z27
 	VADDPS    Z2, Z26, Z26
 	VADDPS    Z2, Z25, Z25
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z25, Z25
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
@@ -1160,9 +2398,278 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x8x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x7x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x7x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+	MOVQ   48(AX), AX
+	MOVQ   b+32(FP), R9
+	MOVQ   bStep+40(FP), R10
+	MOVQ   runs+16(FP), R11
+	XORQ   R12, R12
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+	VXORPS Y25, Y25, Y25
+
+run:
+	MOVQ k+8(FP), R13
+	SUBQ $0x04, R13
+	JCS  rest
+
+loop:
+	VMOVUPS      (R9), Z0
+	VBROADCASTSS (CX)(R12*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R12*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R12*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R12*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (DI)(R12*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	VBROADCASTSS (R8)(R12*1), Z6
+	VFMADD231PS  Z0, Z6, Z26
+	VBROADCASTSS (AX)(R12*1), Z7
+	VFMADD231PS  Z0, Z7, Z25
+	ADDQ         $0x04, R12
+	ADDQ         R10, R9
+	VMOVUPS      (R9), Z0
+	VBROADCASTSS (CX)(R12*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R12*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R12*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R12*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (DI)(R12*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	VBROADCASTSS (R8)(R12*1), Z6
+	VFMADD231PS  Z0, Z6, Z26
+	VBROADCASTSS (AX)(R12*1), Z7
+	VFMADD231PS  Z0, Z7, Z25
+	ADDQ         $0x04, R12
+	ADDQ         R10, R9
+	VMOVUPS      (R9), Z0
+	VBROADCASTSS (CX)(R12*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R12*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R12*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R12*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (DI)(R12*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	VBROADCASTSS (R8)(R12*1), Z6
+	VFMADD231PS  Z0, Z6, Z26
+	VBROADCASTSS (AX)(R12*1), Z7
+	VFMADD231PS  Z0, Z7, Z25
+	ADDQ         $0x04, R12
+	ADDQ         R10, R9
+	VMOVUPS      (R9), Z0
+	VBROADCASTSS (CX)(R12*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R12*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R12*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R12*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (DI)(R12*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	VBROADCASTSS (R8)(R12*1), Z6
+	VFMADD231PS  Z0, Z6, Z26
+	VBROADCASTSS (AX)(R12*1), Z7
+	VFMADD231PS  Z0, Z7, Z25
+	ADDQ         $0x04, R12
+	ADDQ         R10, R9
+	SUBQ         $0x04, R13
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R13
+	JEQ  end
+
+single:
+	VMOVUPS      (R9), Z0
+	VBROADCASTSS (CX)(R12*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R12*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R12*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R12*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (DI)(R12*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	VBROADCASTSS (R8)(R12*1), Z6
+	VFMADD231PS  Z0, Z6, Z26
+	VBROADCASTSS (AX)(R12*1), Z7
+	VFMADD231PS  Z0, Z7, Z25
+	ADDQ         $0x04, R12
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R13
+	ADDQ   R13, R12
+	DECQ   R11
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Z31, Z31
+	ADDQ   CX, DX
+	VADDPS (DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPS (DX), Z29, Z29
+	ADDQ   CX, DX
+	VADDPS (DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPS (DX), Z27, Z27
+	ADDQ   CX, DX
+	VADDPS (DX), Z26, Z26
+	ADDQ   CX, DX
+	VADDPS (DX), Z25, Z25
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Z2
+	VADDPS  Z2, Z31, Z31
+	VADDPS  Z2, Z30, Z30
+	VADDPS  Z2, Z29, Z29
+	VADDPS  Z2, Z28, Z28
+	VADDPS  Z2, Z27, Z27
+	VADDPS  Z2, Z26, Z26
+	VADDPS  Z2, Z25, Z25
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z25, Z25
+
+store_full:
+	VMOVUPS Z31, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z30, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z28, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z26, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, (AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Z0
+	VPMOVD2M  Z0, K1
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPS    (DX), Z31, K1, Z31
+	ADDQ      CX, DX
+	VADDPS    (DX), Z30, K1, Z30
+	ADDQ      CX, DX
+	VADDPS    (DX), Z29, K1, Z29
+	ADDQ      CX, DX
+	VADDPS    (DX), Z28, K1, Z28
+	ADDQ      CX, DX
+	VADDPS    (DX), Z27, K1, Z27
+	ADDQ      CX, DX
+	VADDPS    (DX), Z26, K1, Z26
+	ADDQ      CX, DX
+	VADDPS    (DX), Z25, K1, Z25
+
+fresh_edge:
+	TESTQ     BX, BX
+	JEQ       rows_edge
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+	VADDPS    Z2, Z30, Z30
+	VADDPS    Z2, Z29, Z29
+	VADDPS    Z2, Z28, Z28
+	VADDPS    Z2, Z27, Z27
+	VADDPS    Z2, Z26, Z26
+	VADDPS    Z2, Z25, Z25
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z25, Z25
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z30, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z28, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z26, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, K1, (AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x8x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x8x1(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x8x1(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -1282,7 +2789,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R10
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (R8), Z0
@@ -1307,13 +2814,14 @@ single:
 	DECQ         R10
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -1336,7 +2844,7 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Z2
 	VADDPS  Z2, Z31, Z31
 	VADDPS  Z2, Z30, Z30
@@ -1346,6 +2854,26 @@ fresh_full:
 	VADDPS  Z2, Z26, Z26
 	VADDPS  Z2, Z25, Z25
 	VADDPS  Z2, Z24, Z24
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VBROADCASTSS 28(SI), Z2
+	VADDPS       Z2, Z24, Z24
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -1367,7 +2895,7 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (SI), Z0
+	VMOVDQU32 (DI), Z0
 	VPMOVD2M  Z0, K1
 	TESTQ     DX, DX
 	JEQ       fresh_edge
@@ -1390,7 +2918,7 @@ edge:
 
 fresh_edge:
 	TESTQ     BX, BX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (BX), K1, Z2
 	VADDPS    Z2, Z31, Z31
 	VADDPS    Z2, Z30, Z30
@@ -1400,6 +2928,26 @@ fresh_edge:
 	VADDPS    Z2, Z26, Z26
 	VADDPS    Z2, Z25, Z25
 	VADDPS    Z2, Z24, Z24
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VBROADCASTSS 28(SI), Z2
+	VADDPS       Z2, Z24, Z24
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
@@ -1420,9 +2968,304 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x1x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x8x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x8x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+	MOVQ   48(AX), R9
+	MOVQ   56(AX), AX
+	MOVQ   b+32(FP), R10
+	MOVQ   bStep+40(FP), R11
+	MOVQ   runs+16(FP), R12
+	XORQ   R13, R13
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+	VXORPS Y25, Y25, Y25
+	VXORPS Y24, Y24, Y24
+
+run:
+	MOVQ k+8(FP), R14
+	SUBQ $0x04, R14
+	JCS  rest
+
+loop:
+	VMOVUPS      (R10), Z0
+	VBROADCASTSS (CX)(R13*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R13*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R13*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R13*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (DI)(R13*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	VBROADCASTSS (R8)(R13*1), Z6
+	VFMADD231PS  Z0, Z6, Z26
+	VBROADCASTSS (R9)(R13*1), Z7
+	VFMADD231PS  Z0, Z7, Z25
+	VBROADCASTSS (AX)(R13*1), Z8
+	VFMADD231PS  Z0, Z8, Z24
+	ADDQ         $0x04, R13
+	ADDQ         R11, R10
+	VMOVUPS      (R10), Z0
+	VBROADCASTSS (CX)(R13*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R13*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R13*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R13*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (DI)(R13*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	VBROADCASTSS (R8)(R13*1), Z6
+	VFMADD231PS  Z0, Z6, Z26
+	VBROADCASTSS (R9)(R13*1), Z7
+	VFMADD231PS  Z0, Z7, Z25
+	VBROADCASTSS (AX)(R13*1), Z8
+	VFMADD231PS  Z0, Z8, Z24
+	ADDQ         $0x04, R13
+	ADDQ         R11, R10
+	VMOVUPS      (R10), Z0
+	VBROADCASTSS (CX)(R13*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R13*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R13*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R13*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (DI)(R13*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	VBROADCASTSS (R8)(R13*1), Z6
+	VFMADD231PS  Z0, Z6, Z26
+	VBROADCASTSS (R9)(R13*1), Z7
+	VFMADD231PS  Z0, Z7, Z25
+	VBROADCASTSS (AX)(R13*1), Z8
+	VFMADD231PS  Z0, Z8, Z24
+	ADDQ         $0x04, R13
+	ADDQ         R11, R10
+	VMOVUPS      (R10), Z0
+	VBROADCASTSS (CX)(R13*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R13*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R13*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R13*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (DI)(R13*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	VBROADCASTSS (R8)(R13*1), Z6
+	VFMADD231PS  Z0, Z6, Z26
+	VBROADCASTSS (R9)(R13*1), Z7
+	VFMADD231PS  Z0, Z7, Z25
+	VBROADCASTSS (AX)(R13*1), Z8
+	VFMADD231PS  Z0, Z8, Z24
+	ADDQ         $0x04, R13
+	ADDQ         R11, R10
+	SUBQ         $0x04, R14
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R14
+	JEQ  end
+
+single:
+	VMOVUPS      (R10), Z0
+	VBROADCASTSS (CX)(R13*1), Z1
+	VFMADD231PS  Z0, Z1, Z31
+	VBROADCASTSS (DX)(R13*1), Z2
+	VFMADD231PS  Z0, Z2, Z30
+	VBROADCASTSS (BX)(R13*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VBROADCASTSS (SI)(R13*1), Z4
+	VFMADD231PS  Z0, Z4, Z28
+	VBROADCASTSS (DI)(R13*1), Z5
+	VFMADD231PS  Z0, Z5, Z27
+	VBROADCASTSS (R8)(R13*1), Z6
+	VFMADD231PS  Z0, Z6, Z26
+	VBROADCASTSS (R9)(R13*1), Z7
+	VFMADD231PS  Z0, Z7, Z25
+	VBROADCASTSS (AX)(R13*1), Z8
+	VFMADD231PS  Z0, Z8, Z24
+	ADDQ         $0x04, R13
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R14
+	ADDQ   R14, R13
+	DECQ   R12
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Z31, Z31
+	ADDQ   CX, DX
+	VADDPS (DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPS (DX), Z29, Z29
+	ADDQ   CX, DX
+	VADDPS (DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPS (DX), Z27, Z27
+	ADDQ   CX, DX
+	VADDPS (DX), Z26, Z26
+	ADDQ   CX, DX
+	VADDPS (DX), Z25, Z25
+	ADDQ   CX, DX
+	VADDPS (DX), Z24, Z24
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Z2
+	VADDPS  Z2, Z31, Z31
+	VADDPS  Z2, Z30, Z30
+	VADDPS  Z2, Z29, Z29
+	VADDPS  Z2, Z28, Z28
+	VADDPS  Z2, Z27, Z27
+	VADDPS  Z2, Z26, Z26
+	VADDPS  Z2, Z25, Z25
+	VADDPS  Z2, Z24, Z24
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VBROADCASTSS 28(SI), Z2
+	VADDPS       Z2, Z24, Z24
+
+store_full:
+	VMOVUPS Z31, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z30, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z28, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z26, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z24, (AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Z0
+	VPMOVD2M  Z0, K1
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPS    (DX), Z31, K1, Z31
+	ADDQ      CX, DX
+	VADDPS    (DX), Z30, K1, Z30
+	ADDQ      CX, DX
+	VADDPS    (DX), Z29, K1, Z29
+	ADDQ      CX, DX
+	VADDPS    (DX), Z28, K1, Z28
+	ADDQ      CX, DX
+	VADDPS    (DX), Z27, K1, Z27
+	ADDQ      CX, DX
+	VADDPS    (DX), Z26, K1, Z26
+	ADDQ      CX, DX
+	VADDPS    (DX), Z25, K1, Z25
+	ADDQ      CX, DX
+	VADDPS    (DX), Z24, K1, Z24
+
+fresh_edge:
+	TESTQ     BX, BX
+	JEQ       rows_edge
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+	VADDPS    Z2, Z30, Z30
+	VADDPS    Z2, Z29, Z29
+	VADDPS    Z2, Z28, Z28
+	VADDPS    Z2, Z27, Z27
+	VADDPS    Z2, Z26, Z26
+	VADDPS    Z2, Z25, Z25
+	VADDPS    Z2, Z24, Z24
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VBROADCASTSS 28(SI), Z2
+	VADDPS       Z2, Z24, Z24
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z30, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z28, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z26, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, K1, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Z24, K1, (AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x1x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x1x2(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x1x2(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -1464,7 +3307,7 @@ loop:
 
 rest:
 	ADDQ $0x04, SI
-	JEQ  sum
+	JEQ  end
 
 single:
 	VBROADCASTSS (AX), Z0
@@ -1475,13 +3318,14 @@ single:
 	DECQ         SI
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), CX
 	MOVQ   bias+80(FP), DX
-	MOVQ   mask+64(FP), BX
-	TESTQ  BX, BX
+	MOVQ   rowBias+88(FP), BX
+	MOVQ   mask+64(FP), SI
+	TESTQ  SI, SI
 	JNE    edge
 	TESTQ  CX, CX
 	JEQ    fresh_full
@@ -1491,11 +3335,18 @@ sum:
 
 fresh_full:
 	TESTQ   DX, DX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (DX), Z2
 	VADDPS  Z2, Z31, Z31
 	VMOVUPS 64(DX), Z2
 	VADDPS  Z2, Z30, Z30
+
+rows_full:
+	TESTQ        BX, BX
+	JEQ          store_full
+	VBROADCASTSS (BX), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -1504,9 +3355,9 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (BX), Z0
+	VMOVDQU32 (SI), Z0
 	VPMOVD2M  Z0, K1
-	VMOVDQU32 64(BX), Z0
+	VMOVDQU32 64(SI), Z0
 	VPMOVD2M  Z0, K2
 	TESTQ     CX, CX
 	JEQ       fresh_edge
@@ -1516,11 +3367,18 @@ edge:
 
 fresh_edge:
 	TESTQ     DX, DX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (DX), K1, Z2
 	VADDPS    Z2, Z31, Z31
 	VMOVUPS.Z 64(DX), K2, Z2
 	VADDPS    Z2, Z30, Z30
+
+rows_edge:
+	TESTQ        BX, BX
+	JEQ          store_edge
+	VBROADCASTSS (BX), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
@@ -1528,9 +3386,135 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x2x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x1x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x1x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), AX
+	MOVQ   b+32(FP), CX
+	MOVQ   bStep+40(FP), DX
+	MOVQ   runs+16(FP), BX
+	XORQ   SI, SI
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+
+run:
+	MOVQ k+8(FP), DI
+	SUBQ $0x04, DI
+	JCS  rest
+
+loop:
+	VBROADCASTSS (AX)(SI*1), Z0
+	VFMADD231PS  (CX), Z0, Z31
+	VFMADD231PS  64(CX), Z0, Z30
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	VBROADCASTSS (AX)(SI*1), Z0
+	VFMADD231PS  (CX), Z0, Z31
+	VFMADD231PS  64(CX), Z0, Z30
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	VBROADCASTSS (AX)(SI*1), Z0
+	VFMADD231PS  (CX), Z0, Z31
+	VFMADD231PS  64(CX), Z0, Z30
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	VBROADCASTSS (AX)(SI*1), Z0
+	VFMADD231PS  (CX), Z0, Z31
+	VFMADD231PS  64(CX), Z0, Z30
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	SUBQ         $0x04, DI
+	JCC          loop
+
+rest:
+	ADDQ $0x04, DI
+	JEQ  end
+
+single:
+	VBROADCASTSS (AX)(SI*1), Z0
+	VFMADD231PS  (CX), Z0, Z31
+	VFMADD231PS  64(CX), Z0, Z30
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	DECQ         DI
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), DI
+	ADDQ   DI, SI
+	DECQ   BX
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), CX
+	MOVQ   bias+80(FP), DX
+	MOVQ   rowBias+88(FP), BX
+	MOVQ   mask+64(FP), SI
+	TESTQ  SI, SI
+	JNE    edge
+	TESTQ  CX, CX
+	JEQ    fresh_full
+	MOVQ   AX, CX
+	VADDPS (CX), Z31, Z31
+	VADDPS 64(CX), Z30, Z30
+
+fresh_full:
+	TESTQ   DX, DX
+	JEQ     rows_full
+	VMOVUPS (DX), Z2
+	VADDPS  Z2, Z31, Z31
+	VMOVUPS 64(DX), Z2
+	VADDPS  Z2, Z30, Z30
+
+rows_full:
+	TESTQ        BX, BX
+	JEQ          store_full
+	VBROADCASTSS (BX), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (SI), Z0
+	VPMOVD2M  Z0, K1
+	VMOVDQU32 64(SI), Z0
+	VPMOVD2M  Z0, K2
+	TESTQ     CX, CX
+	JEQ       fresh_edge
+	MOVQ      AX, CX
+	VADDPS    (CX), Z31, K1, Z31
+	VADDPS    64(CX), Z30, K2, Z30
+
+fresh_edge:
+	TESTQ     DX, DX
+	JEQ       rows_edge
+	VMOVUPS.Z (DX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+	VMOVUPS.Z 64(DX), K2, Z2
+	VADDPS    Z2, Z30, Z30
+
+rows_edge:
+	TESTQ        BX, BX
+	JEQ          store_edge
+	VBROADCASTSS (BX), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	VMOVUPS Z30, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x2x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x2x2(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x2x2(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -1597,7 +3581,7 @@ loop:
 
 rest:
 	ADDQ $0x04, DI
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (BX), Z0
@@ -1613,13 +3597,14 @@ single:
 	DECQ         DI
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -1632,13 +3617,23 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Z2
 	VADDPS  Z2, Z31, Z31
 	VADDPS  Z2, Z29, Z29
 	VMOVUPS 64(BX), Z2
 	VADDPS  Z2, Z30, Z30
 	VADDPS  Z2, Z28, Z28
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -1650,9 +3645,9 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (SI), Z0
+	VMOVDQU32 (DI), Z0
 	VPMOVD2M  Z0, K1
-	VMOVDQU32 64(SI), Z0
+	VMOVDQU32 64(DI), Z0
 	VPMOVD2M  Z0, K2
 	TESTQ     DX, DX
 	JEQ       fresh_edge
@@ -1665,13 +3660,23 @@ edge:
 
 fresh_edge:
 	TESTQ     BX, BX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (BX), K1, Z2
 	VADDPS    Z2, Z31, Z31
 	VADDPS    Z2, Z29, Z29
 	VMOVUPS.Z 64(BX), K2, Z2
 	VADDPS    Z2, Z30, Z30
 	VADDPS    Z2, Z28, Z28
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
@@ -1682,9 +3687,185 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x3x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x2x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x2x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), AX
+	MOVQ   b+32(FP), DX
+	MOVQ   bStep+40(FP), BX
+	MOVQ   runs+16(FP), SI
+	XORQ   DI, DI
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+
+run:
+	MOVQ k+8(FP), R8
+	SUBQ $0x04, R8
+	JCS  rest
+
+loop:
+	VMOVUPS      (DX), Z0
+	VMOVUPS      64(DX), Z1
+	VBROADCASTSS (CX)(DI*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (AX)(DI*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      64(DX), Z1
+	VBROADCASTSS (CX)(DI*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (AX)(DI*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      64(DX), Z1
+	VBROADCASTSS (CX)(DI*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (AX)(DI*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      64(DX), Z1
+	VBROADCASTSS (CX)(DI*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (AX)(DI*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	SUBQ         $0x04, R8
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R8
+	JEQ  end
+
+single:
+	VMOVUPS      (DX), Z0
+	VMOVUPS      64(DX), Z1
+	VBROADCASTSS (CX)(DI*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (AX)(DI*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	DECQ         R8
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R8
+	ADDQ   R8, DI
+	DECQ   SI
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Z31, Z31
+	VADDPS 64(DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPS (DX), Z29, Z29
+	VADDPS 64(DX), Z28, Z28
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Z2
+	VADDPS  Z2, Z31, Z31
+	VADDPS  Z2, Z29, Z29
+	VMOVUPS 64(BX), Z2
+	VADDPS  Z2, Z30, Z30
+	VADDPS  Z2, Z28, Z28
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	VMOVUPS Z28, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Z0
+	VPMOVD2M  Z0, K1
+	VMOVDQU32 64(DI), Z0
+	VPMOVD2M  Z0, K2
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPS    (DX), Z31, K1, Z31
+	VADDPS    64(DX), Z30, K2, Z30
+	ADDQ      CX, DX
+	VADDPS    (DX), Z29, K1, Z29
+	VADDPS    64(DX), Z28, K2, Z28
+
+fresh_edge:
+	TESTQ     BX, BX
+	JEQ       rows_edge
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+	VADDPS    Z2, Z29, Z29
+	VMOVUPS.Z 64(BX), K2, Z2
+	VADDPS    Z2, Z30, Z30
+	VADDPS    Z2, Z28, Z28
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	VMOVUPS Z30, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, K1, (AX)
+	VMOVUPS Z28, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x3x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x3x2(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x3x2(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -1768,7 +3949,7 @@ loop:
 
 rest:
 	ADDQ $0x04, DI
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (BX), Z0
@@ -1787,13 +3968,14 @@ single:
 	DECQ         DI
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -1809,7 +3991,7 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Z2
 	VADDPS  Z2, Z31, Z31
 	VADDPS  Z2, Z29, Z29
@@ -1818,6 +4000,19 @@ fresh_full:
 	VADDPS  Z2, Z30, Z30
 	VADDPS  Z2, Z28, Z28
 	VADDPS  Z2, Z26, Z26
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -1832,9 +4027,9 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (SI), Z0
+	VMOVDQU32 (DI), Z0
 	VPMOVD2M  Z0, K1
-	VMOVDQU32 64(SI), Z0
+	VMOVDQU32 64(DI), Z0
 	VPMOVD2M  Z0, K2
 	TESTQ     DX, DX
 	JEQ       fresh_edge
@@ -1850,7 +4045,7 @@ edge:
 
 fresh_edge:
 	TESTQ     BX, BX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (BX), K1, Z2
 	VADDPS    Z2, Z31, Z31
 	VADDPS    Z2, Z29, Z29
@@ -1859,6 +4054,19 @@ fresh_edge:
 	VADDPS    Z2, Z30, Z30
 	VADDPS    Z2, Z28, Z28
 	VADDPS    Z2, Z26, Z26
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
@@ -1872,9 +4080,225 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x4x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x3x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x3x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), AX
+	MOVQ   b+32(FP), BX
+	MOVQ   bStep+40(FP), SI
+	MOVQ   runs+16(FP), DI
+	XORQ   R8, R8
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+
+run:
+	MOVQ k+8(FP), R9
+	SUBQ $0x04, R9
+	JCS  rest
+
+loop:
+	VMOVUPS      (BX), Z0
+	VMOVUPS      64(BX), Z1
+	VBROADCASTSS (CX)(R8*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R8*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (AX)(R8*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	VMOVUPS      (BX), Z0
+	VMOVUPS      64(BX), Z1
+	VBROADCASTSS (CX)(R8*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R8*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (AX)(R8*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	VMOVUPS      (BX), Z0
+	VMOVUPS      64(BX), Z1
+	VBROADCASTSS (CX)(R8*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R8*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (AX)(R8*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	VMOVUPS      (BX), Z0
+	VMOVUPS      64(BX), Z1
+	VBROADCASTSS (CX)(R8*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R8*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (AX)(R8*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	SUBQ         $0x04, R9
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R9
+	JEQ  end
+
+single:
+	VMOVUPS      (BX), Z0
+	VMOVUPS      64(BX), Z1
+	VBROADCASTSS (CX)(R8*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R8*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (AX)(R8*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	DECQ         R9
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R9
+	ADDQ   R9, R8
+	DECQ   DI
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Z31, Z31
+	VADDPS 64(DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPS (DX), Z29, Z29
+	VADDPS 64(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPS (DX), Z27, Z27
+	VADDPS 64(DX), Z26, Z26
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Z2
+	VADDPS  Z2, Z31, Z31
+	VADDPS  Z2, Z29, Z29
+	VADDPS  Z2, Z27, Z27
+	VMOVUPS 64(BX), Z2
+	VADDPS  Z2, Z30, Z30
+	VADDPS  Z2, Z28, Z28
+	VADDPS  Z2, Z26, Z26
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	VMOVUPS Z28, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Z0
+	VPMOVD2M  Z0, K1
+	VMOVDQU32 64(DI), Z0
+	VPMOVD2M  Z0, K2
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPS    (DX), Z31, K1, Z31
+	VADDPS    64(DX), Z30, K2, Z30
+	ADDQ      CX, DX
+	VADDPS    (DX), Z29, K1, Z29
+	VADDPS    64(DX), Z28, K2, Z28
+	ADDQ      CX, DX
+	VADDPS    (DX), Z27, K1, Z27
+	VADDPS    64(DX), Z26, K2, Z26
+
+fresh_edge:
+	TESTQ     BX, BX
+	JEQ       rows_edge
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+	VADDPS    Z2, Z29, Z29
+	VADDPS    Z2, Z27, Z27
+	VMOVUPS.Z 64(BX), K2, Z2
+	VADDPS    Z2, Z30, Z30
+	VADDPS    Z2, Z28, Z28
+	VADDPS    Z2, Z26, Z26
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	VMOVUPS Z30, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, K1, (AX)
+	VMOVUPS Z28, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, K1, (AX)
+	VMOVUPS Z26, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x4x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x4x2(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x4x2(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -1976,7 +4400,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R8
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (SI), Z0
@@ -1998,13 +4422,14 @@ single:
 	DECQ         R8
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -2023,7 +4448,7 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Z2
 	VADDPS  Z2, Z31, Z31
 	VADDPS  Z2, Z29, Z29
@@ -2034,6 +4459,22 @@ fresh_full:
 	VADDPS  Z2, Z28, Z28
 	VADDPS  Z2, Z26, Z26
 	VADDPS  Z2, Z24, Z24
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -2051,9 +4492,9 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (SI), Z0
+	VMOVDQU32 (DI), Z0
 	VPMOVD2M  Z0, K1
-	VMOVDQU32 64(SI), Z0
+	VMOVDQU32 64(DI), Z0
 	VPMOVD2M  Z0, K2
 	TESTQ     DX, DX
 	JEQ       fresh_edge
@@ -2072,7 +4513,7 @@ edge:
 
 fresh_edge:
 	TESTQ     BX, BX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (BX), K1, Z2
 	VADDPS    Z2, Z31, Z31
 	VADDPS    Z2, Z29, Z29
@@ -2083,6 +4524,22 @@ fresh_edge:
 	VADDPS    Z2, Z28, Z28
 	VADDPS    Z2, Z26, Z26
 	VADDPS    Z2, Z24, Z24
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
@@ -2099,9 +4556,265 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x5x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x4x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x4x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), AX
+	MOVQ   b+32(FP), SI
+	MOVQ   bStep+40(FP), DI
+	MOVQ   runs+16(FP), R8
+	XORQ   R9, R9
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+	VXORPS Y25, Y25, Y25
+	VXORPS Y24, Y24, Y24
+
+run:
+	MOVQ k+8(FP), R10
+	SUBQ $0x04, R10
+	JCS  rest
+
+loop:
+	VMOVUPS      (SI), Z0
+	VMOVUPS      64(SI), Z1
+	VBROADCASTSS (CX)(R9*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R9*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R9*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (AX)(R9*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VMOVUPS      64(SI), Z1
+	VBROADCASTSS (CX)(R9*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R9*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R9*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (AX)(R9*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VMOVUPS      64(SI), Z1
+	VBROADCASTSS (CX)(R9*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R9*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R9*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (AX)(R9*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Z0
+	VMOVUPS      64(SI), Z1
+	VBROADCASTSS (CX)(R9*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R9*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R9*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (AX)(R9*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	SUBQ         $0x04, R10
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R10
+	JEQ  end
+
+single:
+	VMOVUPS      (SI), Z0
+	VMOVUPS      64(SI), Z1
+	VBROADCASTSS (CX)(R9*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R9*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R9*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (AX)(R9*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	DECQ         R10
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R10
+	ADDQ   R10, R9
+	DECQ   R8
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Z31, Z31
+	VADDPS 64(DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPS (DX), Z29, Z29
+	VADDPS 64(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPS (DX), Z27, Z27
+	VADDPS 64(DX), Z26, Z26
+	ADDQ   CX, DX
+	VADDPS (DX), Z25, Z25
+	VADDPS 64(DX), Z24, Z24
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Z2
+	VADDPS  Z2, Z31, Z31
+	VADDPS  Z2, Z29, Z29
+	VADDPS  Z2, Z27, Z27
+	VADDPS  Z2, Z25, Z25
+	VMOVUPS 64(BX), Z2
+	VADDPS  Z2, Z30, Z30
+	VADDPS  Z2, Z28, Z28
+	VADDPS  Z2, Z26, Z26
+	VADDPS  Z2, Z24, Z24
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	VMOVUPS Z28, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, (AX)
+	VMOVUPS Z24, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Z0
+	VPMOVD2M  Z0, K1
+	VMOVDQU32 64(DI), Z0
+	VPMOVD2M  Z0, K2
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPS    (DX), Z31, K1, Z31
+	VADDPS    64(DX), Z30, K2, Z30
+	ADDQ      CX, DX
+	VADDPS    (DX), Z29, K1, Z29
+	VADDPS    64(DX), Z28, K2, Z28
+	ADDQ      CX, DX
+	VADDPS    (DX), Z27, K1, Z27
+	VADDPS    64(DX), Z26, K2, Z26
+	ADDQ      CX, DX
+	VADDPS    (DX), Z25, K1, Z25
+	VADDPS    64(DX), Z24, K2, Z24
+
+fresh_edge:
+	TESTQ     BX, BX
+	JEQ       rows_edge
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+	VADDPS    Z2, Z29, Z29
+	VADDPS    Z2, Z27, Z27
+	VADDPS    Z2, Z25, Z25
+	VMOVUPS.Z 64(BX), K2, Z2
+	VADDPS    Z2, Z30, Z30
+	VADDPS    Z2, Z28, Z28
+	VADDPS    Z2, Z26, Z26
+	VADDPS    Z2, Z24, Z24
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	VMOVUPS Z30, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, K1, (AX)
+	VMOVUPS Z28, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, K1, (AX)
+	VMOVUPS Z26, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, K1, (AX)
+	VMOVUPS Z24, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x5x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x5x2(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x5x2(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -2220,7 +4933,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R8
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (SI), Z0
@@ -2245,13 +4958,14 @@ single:
 	DECQ         R8
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -2273,7 +4987,7 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Z2
 	VADDPS  Z2, Z31, Z31
 	VADDPS  Z2, Z29, Z29
@@ -2286,6 +5000,25 @@ fresh_full:
 	VADDPS  Z2, Z26, Z26
 	VADDPS  Z2, Z24, Z24
 	VADDPS  Z2, Z22, Z22
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -2306,9 +5039,9 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (SI), Z0
+	VMOVDQU32 (DI), Z0
 	VPMOVD2M  Z0, K1
-	VMOVDQU32 64(SI), Z0
+	VMOVDQU32 64(DI), Z0
 	VPMOVD2M  Z0, K2
 	TESTQ     DX, DX
 	JEQ       fresh_edge
@@ -2330,7 +5063,7 @@ edge:
 
 fresh_edge:
 	TESTQ     BX, BX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (BX), K1, Z2
 	VADDPS    Z2, Z31, Z31
 	VADDPS    Z2, Z29, Z29
@@ -2343,6 +5076,25 @@ fresh_edge:
 	VADDPS    Z2, Z26, Z26
 	VADDPS    Z2, Z24, Z24
 	VADDPS    Z2, Z22, Z22
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
@@ -2362,9 +5114,305 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x6x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x5x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x5x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), AX
+	MOVQ   b+32(FP), DI
+	MOVQ   bStep+40(FP), R8
+	MOVQ   runs+16(FP), R9
+	XORQ   R10, R10
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+	VXORPS Y25, Y25, Y25
+	VXORPS Y24, Y24, Y24
+	VXORPS Y23, Y23, Y23
+	VXORPS Y22, Y22, Y22
+
+run:
+	MOVQ k+8(FP), R11
+	SUBQ $0x04, R11
+	JCS  rest
+
+loop:
+	VMOVUPS      (DI), Z0
+	VMOVUPS      64(DI), Z1
+	VBROADCASTSS (CX)(R10*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R10*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R10*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R10*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (AX)(R10*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	VMOVUPS      (DI), Z0
+	VMOVUPS      64(DI), Z1
+	VBROADCASTSS (CX)(R10*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R10*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R10*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R10*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (AX)(R10*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	VMOVUPS      (DI), Z0
+	VMOVUPS      64(DI), Z1
+	VBROADCASTSS (CX)(R10*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R10*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R10*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R10*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (AX)(R10*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	VMOVUPS      (DI), Z0
+	VMOVUPS      64(DI), Z1
+	VBROADCASTSS (CX)(R10*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R10*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R10*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R10*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (AX)(R10*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	SUBQ         $0x04, R11
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R11
+	JEQ  end
+
+single:
+	VMOVUPS      (DI), Z0
+	VMOVUPS      64(DI), Z1
+	VBROADCASTSS (CX)(R10*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R10*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R10*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R10*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (AX)(R10*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R11
+	ADDQ   R11, R10
+	DECQ   R9
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Z31, Z31
+	VADDPS 64(DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPS (DX), Z29, Z29
+	VADDPS 64(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPS (DX), Z27, Z27
+	VADDPS 64(DX), Z26, Z26
+	ADDQ   CX, DX
+	VADDPS (DX), Z25, Z25
+	VADDPS 64(DX), Z24, Z24
+	ADDQ   CX, DX
+	VADDPS (DX), Z23, Z23
+	VADDPS 64(DX), Z22, Z22
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Z2
+	VADDPS  Z2, Z31, Z31
+	VADDPS  Z2, Z29, Z29
+	VADDPS  Z2, Z27, Z27
+	VADDPS  Z2, Z25, Z25
+	VADDPS  Z2, Z23, Z23
+	VMOVUPS 64(BX), Z2
+	VADDPS  Z2, Z30, Z30
+	VADDPS  Z2, Z28, Z28
+	VADDPS  Z2, Z26, Z26
+	VADDPS  Z2, Z24, Z24
+	VADDPS  Z2, Z22, Z22
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	VMOVUPS Z28, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, (AX)
+	VMOVUPS Z24, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z23, (AX)
+	VMOVUPS Z22, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Z0
+	VPMOVD2M  Z0, K1
+	VMOVDQU32 64(DI), Z0
+	VPMOVD2M  Z0, K2
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPS    (DX), Z31, K1, Z31
+	VADDPS    64(DX), Z30, K2, Z30
+	ADDQ      CX, DX
+	VADDPS    (DX), Z29, K1, Z29
+	VADDPS    64(DX), Z28, K2, Z28
+	ADDQ      CX, DX
+	VADDPS    (DX), Z27, K1, Z27
+	VADDPS    64(DX), Z26, K2, Z26
+	ADDQ      CX, DX
+	VADDPS    (DX), Z25, K1, Z25
+	VADDPS    64(DX), Z24, K2, Z24
+	ADDQ      CX, DX
+	VADDPS    (DX), Z23, K1, Z23
+	VADDPS    64(DX), Z22, K2, Z22
+
+fresh_edge:
+	TESTQ     BX, BX
+	JEQ       rows_edge
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+	VADDPS    Z2, Z29, Z29
+	VADDPS    Z2, Z27, Z27
+	VADDPS    Z2, Z25, Z25
+	VADDPS    Z2, Z23, Z23
+	VMOVUPS.Z 64(BX), K2, Z2
+	VADDPS    Z2, Z30, Z30
+	VADDPS    Z2, Z28, Z28
+	VADDPS    Z2, Z26, Z26
+	VADDPS    Z2, Z24, Z24
+	VADDPS    Z2, Z22, Z22
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	VMOVUPS Z30, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, K1, (AX)
+	VMOVUPS Z28, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, K1, (AX)
+	VMOVUPS Z26, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, K1, (AX)
+	VMOVUPS Z24, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z23, K1, (AX)
+	VMOVUPS Z22, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x6x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x6x2(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x6x2(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -2501,7 +5549,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R9
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (DI), Z0
@@ -2529,13 +5577,14 @@ single:
 	DECQ         R9
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -2560,7 +5609,7 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Z2
 	VADDPS  Z2, Z31, Z31
 	VADDPS  Z2, Z29, Z29
@@ -2575,6 +5624,28 @@ fresh_full:
 	VADDPS  Z2, Z24, Z24
 	VADDPS  Z2, Z22, Z22
 	VADDPS  Z2, Z20, Z20
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z21, Z21
+	VADDPS       Z2, Z20, Z20
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -2598,9 +5669,9 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (SI), Z0
+	VMOVDQU32 (DI), Z0
 	VPMOVD2M  Z0, K1
-	VMOVDQU32 64(SI), Z0
+	VMOVDQU32 64(DI), Z0
 	VPMOVD2M  Z0, K2
 	TESTQ     DX, DX
 	JEQ       fresh_edge
@@ -2625,7 +5696,7 @@ edge:
 
 fresh_edge:
 	TESTQ     BX, BX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (BX), K1, Z2
 	VADDPS    Z2, Z31, Z31
 	VADDPS    Z2, Z29, Z29
@@ -2640,6 +5711,28 @@ fresh_edge:
 	VADDPS    Z2, Z24, Z24
 	VADDPS    Z2, Z22, Z22
 	VADDPS    Z2, Z20, Z20
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z21, Z21
+	VADDPS       Z2, Z20, Z20
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
@@ -2662,9 +5755,345 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x7x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x6x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x6x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), AX
+	MOVQ   b+32(FP), R8
+	MOVQ   bStep+40(FP), R9
+	MOVQ   runs+16(FP), R10
+	XORQ   R11, R11
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+	VXORPS Y25, Y25, Y25
+	VXORPS Y24, Y24, Y24
+	VXORPS Y23, Y23, Y23
+	VXORPS Y22, Y22, Y22
+	VXORPS Y21, Y21, Y21
+	VXORPS Y20, Y20, Y20
+
+run:
+	MOVQ k+8(FP), R12
+	SUBQ $0x04, R12
+	JCS  rest
+
+loop:
+	VMOVUPS      (R8), Z0
+	VMOVUPS      64(R8), Z1
+	VBROADCASTSS (CX)(R11*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R11*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R11*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R11*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (DI)(R11*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	VBROADCASTSS (AX)(R11*1), Z7
+	VFMADD231PS  Z0, Z7, Z21
+	VFMADD231PS  Z1, Z7, Z20
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
+	VMOVUPS      64(R8), Z1
+	VBROADCASTSS (CX)(R11*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R11*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R11*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R11*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (DI)(R11*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	VBROADCASTSS (AX)(R11*1), Z7
+	VFMADD231PS  Z0, Z7, Z21
+	VFMADD231PS  Z1, Z7, Z20
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
+	VMOVUPS      64(R8), Z1
+	VBROADCASTSS (CX)(R11*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R11*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R11*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R11*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (DI)(R11*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	VBROADCASTSS (AX)(R11*1), Z7
+	VFMADD231PS  Z0, Z7, Z21
+	VFMADD231PS  Z1, Z7, Z20
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Z0
+	VMOVUPS      64(R8), Z1
+	VBROADCASTSS (CX)(R11*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R11*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R11*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R11*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (DI)(R11*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	VBROADCASTSS (AX)(R11*1), Z7
+	VFMADD231PS  Z0, Z7, Z21
+	VFMADD231PS  Z1, Z7, Z20
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	SUBQ         $0x04, R12
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R12
+	JEQ  end
+
+single:
+	VMOVUPS      (R8), Z0
+	VMOVUPS      64(R8), Z1
+	VBROADCASTSS (CX)(R11*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R11*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R11*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R11*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (DI)(R11*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	VBROADCASTSS (AX)(R11*1), Z7
+	VFMADD231PS  Z0, Z7, Z21
+	VFMADD231PS  Z1, Z7, Z20
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R12
+	ADDQ   R12, R11
+	DECQ   R10
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Z31, Z31
+	VADDPS 64(DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPS (DX), Z29, Z29
+	VADDPS 64(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPS (DX), Z27, Z27
+	VADDPS 64(DX), Z26, Z26
+	ADDQ   CX, DX
+	VADDPS (DX), Z25, Z25
+	VADDPS 64(DX), Z24, Z24
+	ADDQ   CX, DX
+	VADDPS (DX), Z23, Z23
+	VADDPS 64(DX), Z22, Z22
+	ADDQ   CX, DX
+	VADDPS (DX), Z21, Z21
+	VADDPS 64(DX), Z20, Z20
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Z2
+	VADDPS  Z2, Z31, Z31
+	VADDPS  Z2, Z29, Z29
+	VADDPS  Z2, Z27, Z27
+	VADDPS  Z2, Z25, Z25
+	VADDPS  Z2, Z23, Z23
+	VADDPS  Z2, Z21, Z21
+	VMOVUPS 64(BX), Z2
+	VADDPS  Z2, Z30, Z30
+	VADDPS  Z2, Z28, Z28
+	VADDPS  Z2, Z26, Z26
+	VADDPS  Z2, Z24, Z24
+	VADDPS  Z2, Z22, Z22
+	VADDPS  Z2, Z20, Z20
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z21, Z21
+	VADDPS       Z2, Z20, Z20
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	VMOVUPS Z28, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, (AX)
+	VMOVUPS Z24, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z23, (AX)
+	VMOVUPS Z22, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z21, (AX)
+	VMOVUPS Z20, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Z0
+	VPMOVD2M  Z0, K1
+	VMOVDQU32 64(DI), Z0
+	VPMOVD2M  Z0, K2
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPS    (DX), Z31, K1, Z31
+	VADDPS    64(DX), Z30, K2, Z30
+	ADDQ      CX, DX
+	VADDPS    (DX), Z29, K1, Z29
+	VADDPS    64(DX), Z28, K2, Z28
+	ADDQ      CX, DX
+	VADDPS    (DX), Z27, K1, Z27
+	VADDPS    64(DX), Z26, K2, Z26
+	ADDQ      CX, DX
+	VADDPS    (DX), Z25, K1, Z25
+	VADDPS    64(DX), Z24, K2, Z24
+	ADDQ      CX, DX
+	VADDPS    (DX), Z23, K1, Z23
+	VADDPS    64(DX), Z22, K2, Z22
+	ADDQ      CX, DX
+	VADDPS    (DX), Z21, K1, Z21
+	VADDPS    64(DX), Z20, K2, Z20
+
+fresh_edge:
+	TESTQ     BX, BX
+	JEQ       rows_edge
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+	VADDPS    Z2, Z29, Z29
+	VADDPS    Z2, Z27, Z27
+	VADDPS    Z2, Z25, Z25
+	VADDPS    Z2, Z23, Z23
+	VADDPS    Z2, Z21, Z21
+	VMOVUPS.Z 64(BX), K2, Z2
+	VADDPS    Z2, Z30, Z30
+	VADDPS    Z2, Z28, Z28
+	VADDPS    Z2, Z26, Z26
+	VADDPS    Z2, Z24, Z24
+	VADDPS    Z2, Z22, Z22
+	VADDPS    Z2, Z20, Z20
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z21, Z21
+	VADDPS       Z2, Z20, Z20
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	VMOVUPS Z30, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, K1, (AX)
+	VMOVUPS Z28, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, K1, (AX)
+	VMOVUPS Z26, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, K1, (AX)
+	VMOVUPS Z24, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z23, K1, (AX)
+	VMOVUPS Z22, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z21, K1, (AX)
+	VMOVUPS Z20, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x7x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x7x2(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x7x2(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -2818,7 +6247,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R9
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (DI), Z0
@@ -2849,13 +6278,14 @@ single:
 	DECQ         R9
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -2883,7 +6313,7 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Z2
 	VADDPS  Z2, Z31, Z31
 	VADDPS  Z2, Z29, Z29
@@ -2900,6 +6330,31 @@ fresh_full:
 	VADDPS  Z2, Z22, Z22
 	VADDPS  Z2, Z20, Z20
 	VADDPS  Z2, Z18, Z18
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z21, Z21
+	VADDPS       Z2, Z20, Z20
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z19, Z19
+	VADDPS       Z2, Z18, Z18
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -2926,9 +6381,9 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (SI), Z0
+	VMOVDQU32 (DI), Z0
 	VPMOVD2M  Z0, K1
-	VMOVDQU32 64(SI), Z0
+	VMOVDQU32 64(DI), Z0
 	VPMOVD2M  Z0, K2
 	TESTQ     DX, DX
 	JEQ       fresh_edge
@@ -2956,7 +6411,7 @@ edge:
 
 fresh_edge:
 	TESTQ     BX, BX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (BX), K1, Z2
 	VADDPS    Z2, Z31, Z31
 	VADDPS    Z2, Z29, Z29
@@ -2973,6 +6428,31 @@ fresh_edge:
 	VADDPS    Z2, Z22, Z22
 	VADDPS    Z2, Z20, Z20
 	VADDPS    Z2, Z18, Z18
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z21, Z21
+	VADDPS       Z2, Z20, Z20
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z19, Z19
+	VADDPS       Z2, Z18, Z18
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
@@ -2998,9 +6478,385 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x8x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x7x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x7x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+	MOVQ   48(AX), AX
+	MOVQ   b+32(FP), R9
+	MOVQ   bStep+40(FP), R10
+	MOVQ   runs+16(FP), R11
+	XORQ   R12, R12
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+	VXORPS Y25, Y25, Y25
+	VXORPS Y24, Y24, Y24
+	VXORPS Y23, Y23, Y23
+	VXORPS Y22, Y22, Y22
+	VXORPS Y21, Y21, Y21
+	VXORPS Y20, Y20, Y20
+	VXORPS Y19, Y19, Y19
+	VXORPS Y18, Y18, Y18
+
+run:
+	MOVQ k+8(FP), R13
+	SUBQ $0x04, R13
+	JCS  rest
+
+loop:
+	VMOVUPS      (R9), Z0
+	VMOVUPS      64(R9), Z1
+	VBROADCASTSS (CX)(R12*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R12*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R12*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R12*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (DI)(R12*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	VBROADCASTSS (R8)(R12*1), Z7
+	VFMADD231PS  Z0, Z7, Z21
+	VFMADD231PS  Z1, Z7, Z20
+	VBROADCASTSS (AX)(R12*1), Z8
+	VFMADD231PS  Z0, Z8, Z19
+	VFMADD231PS  Z1, Z8, Z18
+	ADDQ         $0x04, R12
+	ADDQ         R10, R9
+	VMOVUPS      (R9), Z0
+	VMOVUPS      64(R9), Z1
+	VBROADCASTSS (CX)(R12*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R12*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R12*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R12*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (DI)(R12*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	VBROADCASTSS (R8)(R12*1), Z7
+	VFMADD231PS  Z0, Z7, Z21
+	VFMADD231PS  Z1, Z7, Z20
+	VBROADCASTSS (AX)(R12*1), Z8
+	VFMADD231PS  Z0, Z8, Z19
+	VFMADD231PS  Z1, Z8, Z18
+	ADDQ         $0x04, R12
+	ADDQ         R10, R9
+	VMOVUPS      (R9), Z0
+	VMOVUPS      64(R9), Z1
+	VBROADCASTSS (CX)(R12*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R12*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R12*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R12*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (DI)(R12*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	VBROADCASTSS (R8)(R12*1), Z7
+	VFMADD231PS  Z0, Z7, Z21
+	VFMADD231PS  Z1, Z7, Z20
+	VBROADCASTSS (AX)(R12*1), Z8
+	VFMADD231PS  Z0, Z8, Z19
+	VFMADD231PS  Z1, Z8, Z18
+	ADDQ         $0x04, R12
+	ADDQ         R10, R9
+	VMOVUPS      (R9), Z0
+	VMOVUPS      64(R9), Z1
+	VBROADCASTSS (CX)(R12*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R12*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R12*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R12*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (DI)(R12*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	VBROADCASTSS (R8)(R12*1), Z7
+	VFMADD231PS  Z0, Z7, Z21
+	VFMADD231PS  Z1, Z7, Z20
+	VBROADCASTSS (AX)(R12*1), Z8
+	VFMADD231PS  Z0, Z8, Z19
+	VFMADD231PS  Z1, Z8, Z18
+	ADDQ         $0x04, R12
+	ADDQ         R10, R9
+	SUBQ         $0x04, R13
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R13
+	JEQ  end
+
+single:
+	VMOVUPS      (R9), Z0
+	VMOVUPS      64(R9), Z1
+	VBROADCASTSS (CX)(R12*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R12*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R12*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R12*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (DI)(R12*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	VBROADCASTSS (R8)(R12*1), Z7
+	VFMADD231PS  Z0, Z7, Z21
+	VFMADD231PS  Z1, Z7, Z20
+	VBROADCASTSS (AX)(R12*1), Z8
+	VFMADD231PS  Z0, Z8, Z19
+	VFMADD231PS  Z1, Z8, Z18
+	ADDQ         $0x04, R12
+	ADDQ         R10, R9
+	DECQ         R13
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R13
+	ADDQ   R13, R12
+	DECQ   R11
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Z31, Z31
+	VADDPS 64(DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPS (DX), Z29, Z29
+	VADDPS 64(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPS (DX), Z27, Z27
+	VADDPS 64(DX), Z26, Z26
+	ADDQ   CX, DX
+	VADDPS (DX), Z25, Z25
+	VADDPS 64(DX), Z24, Z24
+	ADDQ   CX, DX
+	VADDPS (DX), Z23, Z23
+	VADDPS 64(DX), Z22, Z22
+	ADDQ   CX, DX
+	VADDPS (DX), Z21, Z21
+	VADDPS 64(DX), Z20, Z20
+	ADDQ   CX, DX
+	VADDPS (DX), Z19, Z19
+	VADDPS 64(DX), Z18, Z18
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Z2
+	VADDPS  Z2, Z31, Z31
+	VADDPS  Z2, Z29, Z29
+	VADDPS  Z2, Z27, Z27
+	VADDPS  Z2, Z25, Z25
+	VADDPS  Z2, Z23, Z23
+	VADDPS  Z2, Z21, Z21
+	VADDPS  Z2, Z19, Z19
+	VMOVUPS 64(BX), Z2
+	VADDPS  Z2, Z30, Z30
+	VADDPS  Z2, Z28, Z28
+	VADDPS  Z2, Z26, Z26
+	VADDPS  Z2, Z24, Z24
+	VADDPS  Z2, Z22, Z22
+	VADDPS  Z2, Z20, Z20
+	VADDPS  Z2, Z18, Z18
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z21, Z21
+	VADDPS       Z2, Z20, Z20
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z19, Z19
+	VADDPS       Z2, Z18, Z18
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	VMOVUPS Z28, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, (AX)
+	VMOVUPS Z24, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z23, (AX)
+	VMOVUPS Z22, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z21, (AX)
+	VMOVUPS Z20, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z19, (AX)
+	VMOVUPS Z18, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Z0
+	VPMOVD2M  Z0, K1
+	VMOVDQU32 64(DI), Z0
+	VPMOVD2M  Z0, K2
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPS    (DX), Z31, K1, Z31
+	VADDPS    64(DX), Z30, K2, Z30
+	ADDQ      CX, DX
+	VADDPS    (DX), Z29, K1, Z29
+	VADDPS    64(DX), Z28, K2, Z28
+	ADDQ      CX, DX
+	VADDPS    (DX), Z27, K1, Z27
+	VADDPS    64(DX), Z26, K2, Z26
+	ADDQ      CX, DX
+	VADDPS    (DX), Z25, K1, Z25
+	VADDPS    64(DX), Z24, K2, Z24
+	ADDQ      CX, DX
+	VADDPS    (DX), Z23, K1, Z23
+	VADDPS    64(DX), Z22, K2, Z22
+	ADDQ      CX, DX
+	VADDPS    (DX), Z21, K1, Z21
+	VADDPS    64(DX), Z20, K2, Z20
+	ADDQ      CX, DX
+	VADDPS    (DX), Z19, K1, Z19
+	VADDPS    64(DX), Z18, K2, Z18
+
+fresh_edge:
+	TESTQ     BX, BX
+	JEQ       rows_edge
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+	VADDPS    Z2, Z29, Z29
+	VADDPS    Z2, Z27, Z27
+	VADDPS    Z2, Z25, Z25
+	VADDPS    Z2, Z23, Z23
+	VADDPS    Z2, Z21, Z21
+	VADDPS    Z2, Z19, Z19
+	VMOVUPS.Z 64(BX), K2, Z2
+	VADDPS    Z2, Z30, Z30
+	VADDPS    Z2, Z28, Z28
+	VADDPS    Z2, Z26, Z26
+	VADDPS    Z2, Z24, Z24
+	VADDPS    Z2, Z22, Z22
+	VADDPS    Z2, Z20, Z20
+	VADDPS    Z2, Z18, Z18
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z21, Z21
+	VADDPS       Z2, Z20, Z20
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z19, Z19
+	VADDPS       Z2, Z18, Z18
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	VMOVUPS Z30, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, K1, (AX)
+	VMOVUPS Z28, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, K1, (AX)
+	VMOVUPS Z26, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, K1, (AX)
+	VMOVUPS Z24, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z23, K1, (AX)
+	VMOVUPS Z22, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z21, K1, (AX)
+	VMOVUPS Z20, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z19, K1, (AX)
+	VMOVUPS Z18, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x8x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·tileAVX512x8x2(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x8x2(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -3172,7 +7028,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R10
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (R8), Z0
@@ -3206,13 +7062,14 @@ single:
 	DECQ         R10
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -3243,7 +7100,7 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Z2
 	VADDPS  Z2, Z31, Z31
 	VADDPS  Z2, Z29, Z29
@@ -3262,6 +7119,34 @@ fresh_full:
 	VADDPS  Z2, Z20, Z20
 	VADDPS  Z2, Z18, Z18
 	VADDPS  Z2, Z16, Z16
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z21, Z21
+	VADDPS       Z2, Z20, Z20
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z19, Z19
+	VADDPS       Z2, Z18, Z18
+	VBROADCASTSS 28(SI), Z2
+	VADDPS       Z2, Z17, Z17
+	VADDPS       Z2, Z16, Z16
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -3291,9 +7176,9 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU32 (SI), Z0
+	VMOVDQU32 (DI), Z0
 	VPMOVD2M  Z0, K1
-	VMOVDQU32 64(SI), Z0
+	VMOVDQU32 64(DI), Z0
 	VPMOVD2M  Z0, K2
 	TESTQ     DX, DX
 	JEQ       fresh_edge
@@ -3324,7 +7209,7 @@ edge:
 
 fresh_edge:
 	TESTQ     BX, BX
-	JEQ       store_edge
+	JEQ       rows_edge
 	VMOVUPS.Z (BX), K1, Z2
 	VADDPS    Z2, Z31, Z31
 	VADDPS    Z2, Z29, Z29
@@ -3343,6 +7228,34 @@ fresh_edge:
 	VADDPS    Z2, Z20, Z20
 	VADDPS    Z2, Z18, Z18
 	VADDPS    Z2, Z16, Z16
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z21, Z21
+	VADDPS       Z2, Z20, Z20
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z19, Z19
+	VADDPS       Z2, Z18, Z18
+	VBROADCASTSS 28(SI), Z2
+	VADDPS       Z2, Z17, Z17
+	VADDPS       Z2, Z16, Z16
 
 store_edge:
 	VMOVUPS Z31, K1, (AX)
@@ -3371,9 +7284,4241 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x1x8(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX512x8x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·runsAVX512x8x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), R8
+	MOVQ   48(AX), R9
+	MOVQ   56(AX), AX
+	MOVQ   b+32(FP), R10
+	MOVQ   bStep+40(FP), R11
+	MOVQ   runs+16(FP), R12
+	XORQ   R13, R13
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+	VXORPS Y25, Y25, Y25
+	VXORPS Y24, Y24, Y24
+	VXORPS Y23, Y23, Y23
+	VXORPS Y22, Y22, Y22
+	VXORPS Y21, Y21, Y21
+	VXORPS Y20, Y20, Y20
+	VXORPS Y19, Y19, Y19
+	VXORPS Y18, Y18, Y18
+	VXORPS Y17, Y17, Y17
+	VXORPS Y16, Y16, Y16
+
+run:
+	MOVQ k+8(FP), R14
+	SUBQ $0x04, R14
+	JCS  rest
+
+loop:
+	VMOVUPS      (R10), Z0
+	VMOVUPS      64(R10), Z1
+	VBROADCASTSS (CX)(R13*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R13*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R13*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R13*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (DI)(R13*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	VBROADCASTSS (R8)(R13*1), Z7
+	VFMADD231PS  Z0, Z7, Z21
+	VFMADD231PS  Z1, Z7, Z20
+	VBROADCASTSS (R9)(R13*1), Z8
+	VFMADD231PS  Z0, Z8, Z19
+	VFMADD231PS  Z1, Z8, Z18
+	VBROADCASTSS (AX)(R13*1), Z9
+	VFMADD231PS  Z0, Z9, Z17
+	VFMADD231PS  Z1, Z9, Z16
+	ADDQ         $0x04, R13
+	ADDQ         R11, R10
+	VMOVUPS      (R10), Z0
+	VMOVUPS      64(R10), Z1
+	VBROADCASTSS (CX)(R13*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R13*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R13*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R13*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (DI)(R13*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	VBROADCASTSS (R8)(R13*1), Z7
+	VFMADD231PS  Z0, Z7, Z21
+	VFMADD231PS  Z1, Z7, Z20
+	VBROADCASTSS (R9)(R13*1), Z8
+	VFMADD231PS  Z0, Z8, Z19
+	VFMADD231PS  Z1, Z8, Z18
+	VBROADCASTSS (AX)(R13*1), Z9
+	VFMADD231PS  Z0, Z9, Z17
+	VFMADD231PS  Z1, Z9, Z16
+	ADDQ         $0x04, R13
+	ADDQ         R11, R10
+	VMOVUPS      (R10), Z0
+	VMOVUPS      64(R10), Z1
+	VBROADCASTSS (CX)(R13*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R13*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R13*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R13*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (DI)(R13*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	VBROADCASTSS (R8)(R13*1), Z7
+	VFMADD231PS  Z0, Z7, Z21
+	VFMADD231PS  Z1, Z7, Z20
+	VBROADCASTSS (R9)(R13*1), Z8
+	VFMADD231PS  Z0, Z8, Z19
+	VFMADD231PS  Z1, Z8, Z18
+	VBROADCASTSS (AX)(R13*1), Z9
+	VFMADD231PS  Z0, Z9, Z17
+	VFMADD231PS  Z1, Z9, Z16
+	ADDQ         $0x04, R13
+	ADDQ         R11, R10
+	VMOVUPS      (R10), Z0
+	VMOVUPS      64(R10), Z1
+	VBROADCASTSS (CX)(R13*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R13*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R13*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R13*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (DI)(R13*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	VBROADCASTSS (R8)(R13*1), Z7
+	VFMADD231PS  Z0, Z7, Z21
+	VFMADD231PS  Z1, Z7, Z20
+	VBROADCASTSS (R9)(R13*1), Z8
+	VFMADD231PS  Z0, Z8, Z19
+	VFMADD231PS  Z1, Z8, Z18
+	VBROADCASTSS (AX)(R13*1), Z9
+	VFMADD231PS  Z0, Z9, Z17
+	VFMADD231PS  Z1, Z9, Z16
+	ADDQ         $0x04, R13
+	ADDQ         R11, R10
+	SUBQ         $0x04, R14
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R14
+	JEQ  end
+
+single:
+	VMOVUPS      (R10), Z0
+	VMOVUPS      64(R10), Z1
+	VBROADCASTSS (CX)(R13*1), Z2
+	VFMADD231PS  Z0, Z2, Z31
+	VFMADD231PS  Z1, Z2, Z30
+	VBROADCASTSS (DX)(R13*1), Z3
+	VFMADD231PS  Z0, Z3, Z29
+	VFMADD231PS  Z1, Z3, Z28
+	VBROADCASTSS (BX)(R13*1), Z4
+	VFMADD231PS  Z0, Z4, Z27
+	VFMADD231PS  Z1, Z4, Z26
+	VBROADCASTSS (SI)(R13*1), Z5
+	VFMADD231PS  Z0, Z5, Z25
+	VFMADD231PS  Z1, Z5, Z24
+	VBROADCASTSS (DI)(R13*1), Z6
+	VFMADD231PS  Z0, Z6, Z23
+	VFMADD231PS  Z1, Z6, Z22
+	VBROADCASTSS (R8)(R13*1), Z7
+	VFMADD231PS  Z0, Z7, Z21
+	VFMADD231PS  Z1, Z7, Z20
+	VBROADCASTSS (R9)(R13*1), Z8
+	VFMADD231PS  Z0, Z8, Z19
+	VFMADD231PS  Z1, Z8, Z18
+	VBROADCASTSS (AX)(R13*1), Z9
+	VFMADD231PS  Z0, Z9, Z17
+	VFMADD231PS  Z1, Z9, Z16
+	ADDQ         $0x04, R13
+	ADDQ         R11, R10
+	DECQ         R14
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R14
+	ADDQ   R14, R13
+	DECQ   R12
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Z31, Z31
+	VADDPS 64(DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPS (DX), Z29, Z29
+	VADDPS 64(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPS (DX), Z27, Z27
+	VADDPS 64(DX), Z26, Z26
+	ADDQ   CX, DX
+	VADDPS (DX), Z25, Z25
+	VADDPS 64(DX), Z24, Z24
+	ADDQ   CX, DX
+	VADDPS (DX), Z23, Z23
+	VADDPS 64(DX), Z22, Z22
+	ADDQ   CX, DX
+	VADDPS (DX), Z21, Z21
+	VADDPS 64(DX), Z20, Z20
+	ADDQ   CX, DX
+	VADDPS (DX), Z19, Z19
+	VADDPS 64(DX), Z18, Z18
+	ADDQ   CX, DX
+	VADDPS (DX), Z17, Z17
+	VADDPS 64(DX), Z16, Z16
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Z2
+	VADDPS  Z2, Z31, Z31
+	VADDPS  Z2, Z29, Z29
+	VADDPS  Z2, Z27, Z27
+	VADDPS  Z2, Z25, Z25
+	VADDPS  Z2, Z23, Z23
+	VADDPS  Z2, Z21, Z21
+	VADDPS  Z2, Z19, Z19
+	VADDPS  Z2, Z17, Z17
+	VMOVUPS 64(BX), Z2
+	VADDPS  Z2, Z30, Z30
+	VADDPS  Z2, Z28, Z28
+	VADDPS  Z2, Z26, Z26
+	VADDPS  Z2, Z24, Z24
+	VADDPS  Z2, Z22, Z22
+	VADDPS  Z2, Z20, Z20
+	VADDPS  Z2, Z18, Z18
+	VADDPS  Z2, Z16, Z16
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z21, Z21
+	VADDPS       Z2, Z20, Z20
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z19, Z19
+	VADDPS       Z2, Z18, Z18
+	VBROADCASTSS 28(SI), Z2
+	VADDPS       Z2, Z17, Z17
+	VADDPS       Z2, Z16, Z16
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	VMOVUPS Z28, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, (AX)
+	VMOVUPS Z24, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z23, (AX)
+	VMOVUPS Z22, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z21, (AX)
+	VMOVUPS Z20, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z19, (AX)
+	VMOVUPS Z18, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z17, (AX)
+	VMOVUPS Z16, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Z0
+	VPMOVD2M  Z0, K1
+	VMOVDQU32 64(DI), Z0
+	VPMOVD2M  Z0, K2
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPS    (DX), Z31, K1, Z31
+	VADDPS    64(DX), Z30, K2, Z30
+	ADDQ      CX, DX
+	VADDPS    (DX), Z29, K1, Z29
+	VADDPS    64(DX), Z28, K2, Z28
+	ADDQ      CX, DX
+	VADDPS    (DX), Z27, K1, Z27
+	VADDPS    64(DX), Z26, K2, Z26
+	ADDQ      CX, DX
+	VADDPS    (DX), Z25, K1, Z25
+	VADDPS    64(DX), Z24, K2, Z24
+	ADDQ      CX, DX
+	VADDPS    (DX), Z23, K1, Z23
+	VADDPS    64(DX), Z22, K2, Z22
+	ADDQ      CX, DX
+	VADDPS    (DX), Z21, K1, Z21
+	VADDPS    64(DX), Z20, K2, Z20
+	ADDQ      CX, DX
+	VADDPS    (DX), Z19, K1, Z19
+	VADDPS    64(DX), Z18, K2, Z18
+	ADDQ      CX, DX
+	VADDPS    (DX), Z17, K1, Z17
+	VADDPS    64(DX), Z16, K2, Z16
+
+fresh_edge:
+	TESTQ     BX, BX
+	JEQ       rows_edge
+	VMOVUPS.Z (BX), K1, Z2
+	VADDPS    Z2, Z31, Z31
+	VADDPS    Z2, Z29, Z29
+	VADDPS    Z2, Z27, Z27
+	VADDPS    Z2, Z25, Z25
+	VADDPS    Z2, Z23, Z23
+	VADDPS    Z2, Z21, Z21
+	VADDPS    Z2, Z19, Z19
+	VADDPS    Z2, Z17, Z17
+	VMOVUPS.Z 64(BX), K2, Z2
+	VADDPS    Z2, Z30, Z30
+	VADDPS    Z2, Z28, Z28
+	VADDPS    Z2, Z26, Z26
+	VADDPS    Z2, Z24, Z24
+	VADDPS    Z2, Z22, Z22
+	VADDPS    Z2, Z20, Z20
+	VADDPS    Z2, Z18, Z18
+	VADDPS    Z2, Z16, Z16
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VBROADCASTSS 8(SI), Z2
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VBROADCASTSS 12(SI), Z2
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 16(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
+	VBROADCASTSS 20(SI), Z2
+	VADDPS       Z2, Z21, Z21
+	VADDPS       Z2, Z20, Z20
+	VBROADCASTSS 24(SI), Z2
+	VADDPS       Z2, Z19, Z19
+	VADDPS       Z2, Z18, Z18
+	VBROADCASTSS 28(SI), Z2
+	VADDPS       Z2, Z17, Z17
+	VADDPS       Z2, Z16, Z16
+
+store_edge:
+	VMOVUPS Z31, K1, (AX)
+	VMOVUPS Z30, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, K1, (AX)
+	VMOVUPS Z28, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, K1, (AX)
+	VMOVUPS Z26, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, K1, (AX)
+	VMOVUPS Z24, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z23, K1, (AX)
+	VMOVUPS Z22, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z21, K1, (AX)
+	VMOVUPS Z20, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z19, K1, (AX)
+	VMOVUPS Z18, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z17, K1, (AX)
+	VMOVUPS Z16, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func preciseAVX512x1x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+TEXT ·preciseAVX512x1x1(SB), NOSPLIT, $0-96
+	MOVQ       c+48(FP), AX
+	MOVQ       cRow+56(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+0(FP), AX
+	MOVQ       aCol+16(FP), CX
+	MOVQ       aRow+8(FP), DX
+	MOVQ       b+24(FP), DX
+	MOVQ       bStep+32(FP), BX
+	MOVQ       k+40(FP), SI
+	VXORPS     Y31, Y31, Y31
+	VXORPS     Y30, Y30, Y30
+	SUBQ       $0x04, SI
+	JCS        rest
+
+loop:
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	SUBQ           $0x04, SI
+	JCC            loop
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  end
+
+single:
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	DECQ           SI
+	JNE            single
+
+end:
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), CX
+	MOVQ   bias+80(FP), DX
+	MOVQ   rowBias+88(FP), BX
+	MOVQ   mask+64(FP), SI
+	TESTQ  SI, SI
+	JNE    edge
+	TESTQ  CX, CX
+	JEQ    fresh_full
+	MOVQ   AX, CX
+	VADDPD (CX), Z31, Z31
+	VADDPD 64(CX), Z30, Z30
+
+fresh_full:
+	TESTQ     DX, DX
+	JEQ       rows_full
+	VCVTPS2PD (DX), Z2
+	VADDPD    Z2, Z31, Z31
+	VCVTPS2PD 32(DX), Z2
+	VADDPD    Z2, Z30, Z30
+
+rows_full:
+	TESTQ          BX, BX
+	JEQ            store_full
+	VCVTPS2PD.BCST (BX), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (SI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(SI), Y0
+	VPMOVD2M  Y0, K2
+	TESTQ     CX, CX
+	JEQ       fresh_edge
+	MOVQ      AX, CX
+	VADDPD    (CX), Z31, K1, Z31
+	VADDPD    64(CX), Z30, K2, Z30
+
+fresh_edge:
+	TESTQ       DX, DX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (DX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VCVTPS2PD.Z 32(DX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+
+rows_edge:
+	TESTQ          BX, BX
+	JEQ            store_edge
+	VCVTPS2PD.BCST (BX), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func preciseRunsAVX512x1x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseRunsAVX512x1x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), AX
+	MOVQ   b+32(FP), CX
+	MOVQ   bStep+40(FP), DX
+	MOVQ   runs+16(FP), BX
+	XORQ   SI, SI
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+
+run:
+	MOVQ k+8(FP), DI
+	SUBQ $0x04, DI
+	JCS  rest
+
+loop:
+	VCVTPS2PD      (CX), Z0
+	VCVTPS2PD      32(CX), Z1
+	VCVTPS2PD.BCST (AX)(SI*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	ADDQ           $0x04, SI
+	ADDQ           DX, CX
+	VCVTPS2PD      (CX), Z0
+	VCVTPS2PD      32(CX), Z1
+	VCVTPS2PD.BCST (AX)(SI*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	ADDQ           $0x04, SI
+	ADDQ           DX, CX
+	VCVTPS2PD      (CX), Z0
+	VCVTPS2PD      32(CX), Z1
+	VCVTPS2PD.BCST (AX)(SI*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	ADDQ           $0x04, SI
+	ADDQ           DX, CX
+	VCVTPS2PD      (CX), Z0
+	VCVTPS2PD      32(CX), Z1
+	VCVTPS2PD.BCST (AX)(SI*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	ADDQ           $0x04, SI
+	ADDQ           DX, CX
+	SUBQ           $0x04, DI
+	JCC            loop
+
+rest:
+	ADDQ $0x04, DI
+	JEQ  end
+
+single:
+	VCVTPS2PD      (CX), Z0
+	VCVTPS2PD      32(CX), Z1
+	VCVTPS2PD.BCST (AX)(SI*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	ADDQ           $0x04, SI
+	ADDQ           DX, CX
+	DECQ           DI
+	JNE            single
+
+end:
+	MOVQ   skip+24(FP), DI
+	ADDQ   DI, SI
+	DECQ   BX
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), CX
+	MOVQ   bias+80(FP), DX
+	MOVQ   rowBias+88(FP), BX
+	MOVQ   mask+64(FP), SI
+	TESTQ  SI, SI
+	JNE    edge
+	TESTQ  CX, CX
+	JEQ    fresh_full
+	MOVQ   AX, CX
+	VADDPD (CX), Z31, Z31
+	VADDPD 64(CX), Z30, Z30
+
+fresh_full:
+	TESTQ     DX, DX
+	JEQ       rows_full
+	VCVTPS2PD (DX), Z2
+	VADDPD    Z2, Z31, Z31
+	VCVTPS2PD 32(DX), Z2
+	VADDPD    Z2, Z30, Z30
+
+rows_full:
+	TESTQ          BX, BX
+	JEQ            store_full
+	VCVTPS2PD.BCST (BX), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (SI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(SI), Y0
+	VPMOVD2M  Y0, K2
+	TESTQ     CX, CX
+	JEQ       fresh_edge
+	MOVQ      AX, CX
+	VADDPD    (CX), Z31, K1, Z31
+	VADDPD    64(CX), Z30, K2, Z30
+
+fresh_edge:
+	TESTQ       DX, DX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (DX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VCVTPS2PD.Z 32(DX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+
+rows_edge:
+	TESTQ          BX, BX
+	JEQ            store_edge
+	VCVTPS2PD.BCST (BX), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func preciseAVX512x2x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+TEXT ·preciseAVX512x2x1(SB), NOSPLIT, $0-96
+	MOVQ       c+48(FP), AX
+	MOVQ       cRow+56(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+0(FP), AX
+	MOVQ       aCol+16(FP), CX
+	MOVQ       aRow+8(FP), DX
+	MOVQ       b+24(FP), BX
+	MOVQ       bStep+32(FP), SI
+	MOVQ       k+40(FP), DI
+	VXORPS     Y31, Y31, Y31
+	VXORPS     Y30, Y30, Y30
+	VXORPS     Y29, Y29, Y29
+	VXORPS     Y28, Y28, Y28
+	SUBQ       $0x04, DI
+	JCS        rest
+
+loop:
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DX*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DX*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DX*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DX*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	SUBQ           $0x04, DI
+	JCC            loop
+
+rest:
+	ADDQ $0x04, DI
+	JEQ  end
+
+single:
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DX*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	DECQ           DI
+	JNE            single
+
+end:
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Z31, Z31
+	VADDPD 64(DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPD (DX), Z29, Z29
+	VADDPD 64(DX), Z28, Z28
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Z2
+	VADDPD    Z2, Z31, Z31
+	VADDPD    Z2, Z29, Z29
+	VCVTPS2PD 32(BX), Z2
+	VADDPD    Z2, Z30, Z30
+	VADDPD    Z2, Z28, Z28
+
+rows_full:
+	TESTQ          SI, SI
+	JEQ            store_full
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	VMOVUPS Z28, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(DI), Y0
+	VPMOVD2M  Y0, K2
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPD    (DX), Z31, K1, Z31
+	VADDPD    64(DX), Z30, K2, Z30
+	ADDQ      CX, DX
+	VADDPD    (DX), Z29, K1, Z29
+	VADDPD    64(DX), Z28, K2, Z28
+
+fresh_edge:
+	TESTQ       BX, BX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (BX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VADDPD      Z2, Z29, Z29
+	VCVTPS2PD.Z 32(BX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+	VADDPD      Z2, Z28, Z28
+
+rows_edge:
+	TESTQ          SI, SI
+	JEQ            store_edge
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z29, K1, (AX)
+	VMOVUPD Z28, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func preciseRunsAVX512x2x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseRunsAVX512x2x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), AX
+	MOVQ   b+32(FP), DX
+	MOVQ   bStep+40(FP), BX
+	MOVQ   runs+16(FP), SI
+	XORQ   DI, DI
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+
+run:
+	MOVQ k+8(FP), R8
+	SUBQ $0x04, R8
+	JCS  rest
+
+loop:
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD.BCST (CX)(DI*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DI*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	ADDQ           $0x04, DI
+	ADDQ           BX, DX
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD.BCST (CX)(DI*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DI*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	ADDQ           $0x04, DI
+	ADDQ           BX, DX
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD.BCST (CX)(DI*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DI*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	ADDQ           $0x04, DI
+	ADDQ           BX, DX
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD.BCST (CX)(DI*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DI*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	ADDQ           $0x04, DI
+	ADDQ           BX, DX
+	SUBQ           $0x04, R8
+	JCC            loop
+
+rest:
+	ADDQ $0x04, R8
+	JEQ  end
+
+single:
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD.BCST (CX)(DI*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DI*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	ADDQ           $0x04, DI
+	ADDQ           BX, DX
+	DECQ           R8
+	JNE            single
+
+end:
+	MOVQ   skip+24(FP), R8
+	ADDQ   R8, DI
+	DECQ   SI
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Z31, Z31
+	VADDPD 64(DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPD (DX), Z29, Z29
+	VADDPD 64(DX), Z28, Z28
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Z2
+	VADDPD    Z2, Z31, Z31
+	VADDPD    Z2, Z29, Z29
+	VCVTPS2PD 32(BX), Z2
+	VADDPD    Z2, Z30, Z30
+	VADDPD    Z2, Z28, Z28
+
+rows_full:
+	TESTQ          SI, SI
+	JEQ            store_full
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	VMOVUPS Z28, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(DI), Y0
+	VPMOVD2M  Y0, K2
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPD    (DX), Z31, K1, Z31
+	VADDPD    64(DX), Z30, K2, Z30
+	ADDQ      CX, DX
+	VADDPD    (DX), Z29, K1, Z29
+	VADDPD    64(DX), Z28, K2, Z28
+
+fresh_edge:
+	TESTQ       BX, BX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (BX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VADDPD      Z2, Z29, Z29
+	VCVTPS2PD.Z 32(BX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+	VADDPD      Z2, Z28, Z28
+
+rows_edge:
+	TESTQ          SI, SI
+	JEQ            store_edge
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z29, K1, (AX)
+	VMOVUPD Z28, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func preciseAVX512x3x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+TEXT ·preciseAVX512x3x1(SB), NOSPLIT, $0-96
+	MOVQ       c+48(FP), AX
+	MOVQ       cRow+56(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+0(FP), AX
+	MOVQ       aCol+16(FP), CX
+	MOVQ       aRow+8(FP), DX
+	MOVQ       b+24(FP), BX
+	MOVQ       bStep+32(FP), SI
+	MOVQ       k+40(FP), DI
+	VXORPS     Y31, Y31, Y31
+	VXORPS     Y30, Y30, Y30
+	VXORPS     Y29, Y29, Y29
+	VXORPS     Y28, Y28, Y28
+	VXORPS     Y27, Y27, Y27
+	VXORPS     Y26, Y26, Y26
+	SUBQ       $0x04, DI
+	JCS        rest
+
+loop:
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DX*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (AX)(DX*2), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DX*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (AX)(DX*2), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DX*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (AX)(DX*2), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DX*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (AX)(DX*2), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	SUBQ           $0x04, DI
+	JCC            loop
+
+rest:
+	ADDQ $0x04, DI
+	JEQ  end
+
+single:
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DX*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (AX)(DX*2), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	DECQ           DI
+	JNE            single
+
+end:
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Z31, Z31
+	VADDPD 64(DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPD (DX), Z29, Z29
+	VADDPD 64(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPD (DX), Z27, Z27
+	VADDPD 64(DX), Z26, Z26
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Z2
+	VADDPD    Z2, Z31, Z31
+	VADDPD    Z2, Z29, Z29
+	VADDPD    Z2, Z27, Z27
+	VCVTPS2PD 32(BX), Z2
+	VADDPD    Z2, Z30, Z30
+	VADDPD    Z2, Z28, Z28
+	VADDPD    Z2, Z26, Z26
+
+rows_full:
+	TESTQ          SI, SI
+	JEQ            store_full
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	VMOVUPS Z28, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(DI), Y0
+	VPMOVD2M  Y0, K2
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPD    (DX), Z31, K1, Z31
+	VADDPD    64(DX), Z30, K2, Z30
+	ADDQ      CX, DX
+	VADDPD    (DX), Z29, K1, Z29
+	VADDPD    64(DX), Z28, K2, Z28
+	ADDQ      CX, DX
+	VADDPD    (DX), Z27, K1, Z27
+	VADDPD    64(DX), Z26, K2, Z26
+
+fresh_edge:
+	TESTQ       BX, BX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (BX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VADDPD      Z2, Z29, Z29
+	VADDPD      Z2, Z27, Z27
+	VCVTPS2PD.Z 32(BX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+	VADDPD      Z2, Z28, Z28
+	VADDPD      Z2, Z26, Z26
+
+rows_edge:
+	TESTQ          SI, SI
+	JEQ            store_edge
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z29, K1, (AX)
+	VMOVUPD Z28, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z27, K1, (AX)
+	VMOVUPD Z26, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func preciseRunsAVX512x3x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseRunsAVX512x3x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), AX
+	MOVQ   b+32(FP), BX
+	MOVQ   bStep+40(FP), SI
+	MOVQ   runs+16(FP), DI
+	XORQ   R8, R8
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+
+run:
+	MOVQ k+8(FP), R9
+	SUBQ $0x04, R9
+	JCS  rest
+
+loop:
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD.BCST (CX)(R8*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (DX)(R8*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (AX)(R8*1), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	ADDQ           $0x04, R8
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD.BCST (CX)(R8*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (DX)(R8*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (AX)(R8*1), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	ADDQ           $0x04, R8
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD.BCST (CX)(R8*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (DX)(R8*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (AX)(R8*1), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	ADDQ           $0x04, R8
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD.BCST (CX)(R8*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (DX)(R8*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (AX)(R8*1), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	ADDQ           $0x04, R8
+	ADDQ           SI, BX
+	SUBQ           $0x04, R9
+	JCC            loop
+
+rest:
+	ADDQ $0x04, R9
+	JEQ  end
+
+single:
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD.BCST (CX)(R8*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (DX)(R8*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (AX)(R8*1), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	ADDQ           $0x04, R8
+	ADDQ           SI, BX
+	DECQ           R9
+	JNE            single
+
+end:
+	MOVQ   skip+24(FP), R9
+	ADDQ   R9, R8
+	DECQ   DI
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Z31, Z31
+	VADDPD 64(DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPD (DX), Z29, Z29
+	VADDPD 64(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPD (DX), Z27, Z27
+	VADDPD 64(DX), Z26, Z26
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Z2
+	VADDPD    Z2, Z31, Z31
+	VADDPD    Z2, Z29, Z29
+	VADDPD    Z2, Z27, Z27
+	VCVTPS2PD 32(BX), Z2
+	VADDPD    Z2, Z30, Z30
+	VADDPD    Z2, Z28, Z28
+	VADDPD    Z2, Z26, Z26
+
+rows_full:
+	TESTQ          SI, SI
+	JEQ            store_full
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	VMOVUPS Z28, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(DI), Y0
+	VPMOVD2M  Y0, K2
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPD    (DX), Z31, K1, Z31
+	VADDPD    64(DX), Z30, K2, Z30
+	ADDQ      CX, DX
+	VADDPD    (DX), Z29, K1, Z29
+	VADDPD    64(DX), Z28, K2, Z28
+	ADDQ      CX, DX
+	VADDPD    (DX), Z27, K1, Z27
+	VADDPD    64(DX), Z26, K2, Z26
+
+fresh_edge:
+	TESTQ       BX, BX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (BX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VADDPD      Z2, Z29, Z29
+	VADDPD      Z2, Z27, Z27
+	VCVTPS2PD.Z 32(BX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+	VADDPD      Z2, Z28, Z28
+	VADDPD      Z2, Z26, Z26
+
+rows_edge:
+	TESTQ          SI, SI
+	JEQ            store_edge
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z29, K1, (AX)
+	VMOVUPD Z28, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z27, K1, (AX)
+	VMOVUPD Z26, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func preciseAVX512x4x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+TEXT ·preciseAVX512x4x1(SB), NOSPLIT, $0-96
+	MOVQ       c+48(FP), AX
+	MOVQ       cRow+56(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+0(FP), AX
+	MOVQ       aCol+16(FP), CX
+	MOVQ       aRow+8(FP), DX
+	LEAQ       (DX)(DX*2), BX
+	MOVQ       b+24(FP), SI
+	MOVQ       bStep+32(FP), DI
+	MOVQ       k+40(FP), R8
+	VXORPS     Y31, Y31, Y31
+	VXORPS     Y30, Y30, Y30
+	VXORPS     Y29, Y29, Y29
+	VXORPS     Y28, Y28, Y28
+	VXORPS     Y27, Y27, Y27
+	VXORPS     Y26, Y26, Y26
+	VXORPS     Y25, Y25, Y25
+	VXORPS     Y24, Y24, Y24
+	SUBQ       $0x04, R8
+	JCS        rest
+
+loop:
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DX*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (AX)(DX*2), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	VCVTPS2PD.BCST (AX)(BX*1), Z5
+	VFMADD231PD    Z0, Z5, Z25
+	VFMADD231PD    Z1, Z5, Z24
+	ADDQ           CX, AX
+	ADDQ           DI, SI
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DX*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (AX)(DX*2), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	VCVTPS2PD.BCST (AX)(BX*1), Z5
+	VFMADD231PD    Z0, Z5, Z25
+	VFMADD231PD    Z1, Z5, Z24
+	ADDQ           CX, AX
+	ADDQ           DI, SI
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DX*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (AX)(DX*2), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	VCVTPS2PD.BCST (AX)(BX*1), Z5
+	VFMADD231PD    Z0, Z5, Z25
+	VFMADD231PD    Z1, Z5, Z24
+	ADDQ           CX, AX
+	ADDQ           DI, SI
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DX*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (AX)(DX*2), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	VCVTPS2PD.BCST (AX)(BX*1), Z5
+	VFMADD231PD    Z0, Z5, Z25
+	VFMADD231PD    Z1, Z5, Z24
+	ADDQ           CX, AX
+	ADDQ           DI, SI
+	SUBQ           $0x04, R8
+	JCC            loop
+
+rest:
+	ADDQ $0x04, R8
+	JEQ  end
+
+single:
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD.BCST (AX), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (AX)(DX*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (AX)(DX*2), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	VCVTPS2PD.BCST (AX)(BX*1), Z5
+	VFMADD231PD    Z0, Z5, Z25
+	VFMADD231PD    Z1, Z5, Z24
+	ADDQ           CX, AX
+	ADDQ           DI, SI
+	DECQ           R8
+	JNE            single
+
+end:
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Z31, Z31
+	VADDPD 64(DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPD (DX), Z29, Z29
+	VADDPD 64(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPD (DX), Z27, Z27
+	VADDPD 64(DX), Z26, Z26
+	ADDQ   CX, DX
+	VADDPD (DX), Z25, Z25
+	VADDPD 64(DX), Z24, Z24
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Z2
+	VADDPD    Z2, Z31, Z31
+	VADDPD    Z2, Z29, Z29
+	VADDPD    Z2, Z27, Z27
+	VADDPD    Z2, Z25, Z25
+	VCVTPS2PD 32(BX), Z2
+	VADDPD    Z2, Z30, Z30
+	VADDPD    Z2, Z28, Z28
+	VADDPD    Z2, Z26, Z26
+	VADDPD    Z2, Z24, Z24
+
+rows_full:
+	TESTQ          SI, SI
+	JEQ            store_full
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VCVTPS2PD.BCST 12(SI), Z2
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	VMOVUPS Z28, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, (AX)
+	VMOVUPS Z24, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(DI), Y0
+	VPMOVD2M  Y0, K2
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPD    (DX), Z31, K1, Z31
+	VADDPD    64(DX), Z30, K2, Z30
+	ADDQ      CX, DX
+	VADDPD    (DX), Z29, K1, Z29
+	VADDPD    64(DX), Z28, K2, Z28
+	ADDQ      CX, DX
+	VADDPD    (DX), Z27, K1, Z27
+	VADDPD    64(DX), Z26, K2, Z26
+	ADDQ      CX, DX
+	VADDPD    (DX), Z25, K1, Z25
+	VADDPD    64(DX), Z24, K2, Z24
+
+fresh_edge:
+	TESTQ       BX, BX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (BX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VADDPD      Z2, Z29, Z29
+	VADDPD      Z2, Z27, Z27
+	VADDPD      Z2, Z25, Z25
+	VCVTPS2PD.Z 32(BX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+	VADDPD      Z2, Z28, Z28
+	VADDPD      Z2, Z26, Z26
+	VADDPD      Z2, Z24, Z24
+
+rows_edge:
+	TESTQ          SI, SI
+	JEQ            store_edge
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VCVTPS2PD.BCST 12(SI), Z2
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z29, K1, (AX)
+	VMOVUPD Z28, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z27, K1, (AX)
+	VMOVUPD Z26, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z25, K1, (AX)
+	VMOVUPD Z24, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func preciseRunsAVX512x4x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseRunsAVX512x4x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), AX
+	MOVQ   b+32(FP), SI
+	MOVQ   bStep+40(FP), DI
+	MOVQ   runs+16(FP), R8
+	XORQ   R9, R9
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+	VXORPS Y25, Y25, Y25
+	VXORPS Y24, Y24, Y24
+
+run:
+	MOVQ k+8(FP), R10
+	SUBQ $0x04, R10
+	JCS  rest
+
+loop:
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD.BCST (CX)(R9*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (DX)(R9*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (BX)(R9*1), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	VCVTPS2PD.BCST (AX)(R9*1), Z5
+	VFMADD231PD    Z0, Z5, Z25
+	VFMADD231PD    Z1, Z5, Z24
+	ADDQ           $0x04, R9
+	ADDQ           DI, SI
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD.BCST (CX)(R9*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (DX)(R9*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (BX)(R9*1), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	VCVTPS2PD.BCST (AX)(R9*1), Z5
+	VFMADD231PD    Z0, Z5, Z25
+	VFMADD231PD    Z1, Z5, Z24
+	ADDQ           $0x04, R9
+	ADDQ           DI, SI
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD.BCST (CX)(R9*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (DX)(R9*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (BX)(R9*1), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	VCVTPS2PD.BCST (AX)(R9*1), Z5
+	VFMADD231PD    Z0, Z5, Z25
+	VFMADD231PD    Z1, Z5, Z24
+	ADDQ           $0x04, R9
+	ADDQ           DI, SI
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD.BCST (CX)(R9*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (DX)(R9*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (BX)(R9*1), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	VCVTPS2PD.BCST (AX)(R9*1), Z5
+	VFMADD231PD    Z0, Z5, Z25
+	VFMADD231PD    Z1, Z5, Z24
+	ADDQ           $0x04, R9
+	ADDQ           DI, SI
+	SUBQ           $0x04, R10
+	JCC            loop
+
+rest:
+	ADDQ $0x04, R10
+	JEQ  end
+
+single:
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD.BCST (CX)(R9*1), Z2
+	VFMADD231PD    Z0, Z2, Z31
+	VFMADD231PD    Z1, Z2, Z30
+	VCVTPS2PD.BCST (DX)(R9*1), Z3
+	VFMADD231PD    Z0, Z3, Z29
+	VFMADD231PD    Z1, Z3, Z28
+	VCVTPS2PD.BCST (BX)(R9*1), Z4
+	VFMADD231PD    Z0, Z4, Z27
+	VFMADD231PD    Z1, Z4, Z26
+	VCVTPS2PD.BCST (AX)(R9*1), Z5
+	VFMADD231PD    Z0, Z5, Z25
+	VFMADD231PD    Z1, Z5, Z24
+	ADDQ           $0x04, R9
+	ADDQ           DI, SI
+	DECQ           R10
+	JNE            single
+
+end:
+	MOVQ   skip+24(FP), R10
+	ADDQ   R10, R9
+	DECQ   R8
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Z31, Z31
+	VADDPD 64(DX), Z30, Z30
+	ADDQ   CX, DX
+	VADDPD (DX), Z29, Z29
+	VADDPD 64(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPD (DX), Z27, Z27
+	VADDPD 64(DX), Z26, Z26
+	ADDQ   CX, DX
+	VADDPD (DX), Z25, Z25
+	VADDPD 64(DX), Z24, Z24
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Z2
+	VADDPD    Z2, Z31, Z31
+	VADDPD    Z2, Z29, Z29
+	VADDPD    Z2, Z27, Z27
+	VADDPD    Z2, Z25, Z25
+	VCVTPS2PD 32(BX), Z2
+	VADDPD    Z2, Z30, Z30
+	VADDPD    Z2, Z28, Z28
+	VADDPD    Z2, Z26, Z26
+	VADDPD    Z2, Z24, Z24
+
+rows_full:
+	TESTQ          SI, SI
+	JEQ            store_full
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VCVTPS2PD.BCST 12(SI), Z2
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z29, (AX)
+	VMOVUPS Z28, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z25, (AX)
+	VMOVUPS Z24, 64(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(DI), Y0
+	VPMOVD2M  Y0, K2
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPD    (DX), Z31, K1, Z31
+	VADDPD    64(DX), Z30, K2, Z30
+	ADDQ      CX, DX
+	VADDPD    (DX), Z29, K1, Z29
+	VADDPD    64(DX), Z28, K2, Z28
+	ADDQ      CX, DX
+	VADDPD    (DX), Z27, K1, Z27
+	VADDPD    64(DX), Z26, K2, Z26
+	ADDQ      CX, DX
+	VADDPD    (DX), Z25, K1, Z25
+	VADDPD    64(DX), Z24, K2, Z24
+
+fresh_edge:
+	TESTQ       BX, BX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (BX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VADDPD      Z2, Z29, Z29
+	VADDPD      Z2, Z27, Z27
+	VADDPD      Z2, Z25, Z25
+	VCVTPS2PD.Z 32(BX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+	VADDPD      Z2, Z28, Z28
+	VADDPD      Z2, Z26, Z26
+	VADDPD      Z2, Z24, Z24
+
+rows_edge:
+	TESTQ          SI, SI
+	JEQ            store_edge
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VCVTPS2PD.BCST 12(SI), Z2
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z29, K1, (AX)
+	VMOVUPD Z28, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z27, K1, (AX)
+	VMOVUPD Z26, K2, 64(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z25, K1, (AX)
+	VMOVUPD Z24, K2, 64(AX)
+	VZEROUPPER
+	RET
+
+// func preciseAVX512x1x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseAVX512x1x2(SB), NOSPLIT, $0-96
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), AX
+	MOVQ   a+0(FP), AX
+	MOVQ   aCol+16(FP), CX
+	MOVQ   aRow+8(FP), DX
+	MOVQ   b+24(FP), DX
+	MOVQ   bStep+32(FP), BX
+	MOVQ   k+40(FP), SI
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	SUBQ   $0x04, SI
+	JCS    rest
+
+loop:
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD      64(DX), Z2
+	VCVTPS2PD      96(DX), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD      64(DX), Z2
+	VCVTPS2PD      96(DX), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD      64(DX), Z2
+	VCVTPS2PD      96(DX), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD      64(DX), Z2
+	VCVTPS2PD      96(DX), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	SUBQ           $0x04, SI
+	JCC            loop
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  end
+
+single:
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD      64(DX), Z2
+	VCVTPS2PD      96(DX), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	DECQ           SI
+	JNE            single
+
+end:
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), CX
+	MOVQ   bias+80(FP), DX
+	MOVQ   rowBias+88(FP), BX
+	MOVQ   mask+64(FP), SI
+	TESTQ  SI, SI
+	JNE    edge
+	TESTQ  CX, CX
+	JEQ    fresh_full
+	MOVQ   AX, CX
+	VADDPD (CX), Z31, Z31
+	VADDPD 64(CX), Z30, Z30
+	VADDPD 128(CX), Z29, Z29
+	VADDPD 192(CX), Z28, Z28
+
+fresh_full:
+	TESTQ     DX, DX
+	JEQ       rows_full
+	VCVTPS2PD (DX), Z2
+	VADDPD    Z2, Z31, Z31
+	VCVTPS2PD 32(DX), Z2
+	VADDPD    Z2, Z30, Z30
+	VCVTPS2PD 64(DX), Z2
+	VADDPD    Z2, Z29, Z29
+	VCVTPS2PD 96(DX), Z2
+	VADDPD    Z2, Z28, Z28
+
+rows_full:
+	TESTQ          BX, BX
+	JEQ            store_full
+	VCVTPS2PD.BCST (BX), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	VMOVUPS Z29, 128(AX)
+	VMOVUPS Z28, 192(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (SI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(SI), Y0
+	VPMOVD2M  Y0, K2
+	VMOVDQU32 64(SI), Y0
+	VPMOVD2M  Y0, K3
+	VMOVDQU32 96(SI), Y0
+	VPMOVD2M  Y0, K4
+	TESTQ     CX, CX
+	JEQ       fresh_edge
+	MOVQ      AX, CX
+	VADDPD    (CX), Z31, K1, Z31
+	VADDPD    64(CX), Z30, K2, Z30
+	VADDPD    128(CX), Z29, K3, Z29
+	VADDPD    192(CX), Z28, K4, Z28
+
+fresh_edge:
+	TESTQ       DX, DX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (DX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VCVTPS2PD.Z 32(DX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+	VCVTPS2PD.Z 64(DX), K3, Z2
+	VADDPD      Z2, Z29, Z29
+	VCVTPS2PD.Z 96(DX), K4, Z2
+	VADDPD      Z2, Z28, Z28
+
+rows_edge:
+	TESTQ          BX, BX
+	JEQ            store_edge
+	VCVTPS2PD.BCST (BX), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	VMOVUPD Z29, K3, 128(AX)
+	VMOVUPD Z28, K4, 192(AX)
+	VZEROUPPER
+	RET
+
+// func preciseRunsAVX512x1x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseRunsAVX512x1x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), AX
+	MOVQ   b+32(FP), CX
+	MOVQ   bStep+40(FP), DX
+	MOVQ   runs+16(FP), BX
+	XORQ   SI, SI
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+
+run:
+	MOVQ k+8(FP), DI
+	SUBQ $0x04, DI
+	JCS  rest
+
+loop:
+	VCVTPS2PD      (CX), Z0
+	VCVTPS2PD      32(CX), Z1
+	VCVTPS2PD      64(CX), Z2
+	VCVTPS2PD      96(CX), Z3
+	VCVTPS2PD.BCST (AX)(SI*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	ADDQ           $0x04, SI
+	ADDQ           DX, CX
+	VCVTPS2PD      (CX), Z0
+	VCVTPS2PD      32(CX), Z1
+	VCVTPS2PD      64(CX), Z2
+	VCVTPS2PD      96(CX), Z3
+	VCVTPS2PD.BCST (AX)(SI*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	ADDQ           $0x04, SI
+	ADDQ           DX, CX
+	VCVTPS2PD      (CX), Z0
+	VCVTPS2PD      32(CX), Z1
+	VCVTPS2PD      64(CX), Z2
+	VCVTPS2PD      96(CX), Z3
+	VCVTPS2PD.BCST (AX)(SI*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	ADDQ           $0x04, SI
+	ADDQ           DX, CX
+	VCVTPS2PD      (CX), Z0
+	VCVTPS2PD      32(CX), Z1
+	VCVTPS2PD      64(CX), Z2
+	VCVTPS2PD      96(CX), Z3
+	VCVTPS2PD.BCST (AX)(SI*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	ADDQ           $0x04, SI
+	ADDQ           DX, CX
+	SUBQ           $0x04, DI
+	JCC            loop
+
+rest:
+	ADDQ $0x04, DI
+	JEQ  end
+
+single:
+	VCVTPS2PD      (CX), Z0
+	VCVTPS2PD      32(CX), Z1
+	VCVTPS2PD      64(CX), Z2
+	VCVTPS2PD      96(CX), Z3
+	VCVTPS2PD.BCST (AX)(SI*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	ADDQ           $0x04, SI
+	ADDQ           DX, CX
+	DECQ           DI
+	JNE            single
+
+end:
+	MOVQ   skip+24(FP), DI
+	ADDQ   DI, SI
+	DECQ   BX
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), CX
+	MOVQ   bias+80(FP), DX
+	MOVQ   rowBias+88(FP), BX
+	MOVQ   mask+64(FP), SI
+	TESTQ  SI, SI
+	JNE    edge
+	TESTQ  CX, CX
+	JEQ    fresh_full
+	MOVQ   AX, CX
+	VADDPD (CX), Z31, Z31
+	VADDPD 64(CX), Z30, Z30
+	VADDPD 128(CX), Z29, Z29
+	VADDPD 192(CX), Z28, Z28
+
+fresh_full:
+	TESTQ     DX, DX
+	JEQ       rows_full
+	VCVTPS2PD (DX), Z2
+	VADDPD    Z2, Z31, Z31
+	VCVTPS2PD 32(DX), Z2
+	VADDPD    Z2, Z30, Z30
+	VCVTPS2PD 64(DX), Z2
+	VADDPD    Z2, Z29, Z29
+	VCVTPS2PD 96(DX), Z2
+	VADDPD    Z2, Z28, Z28
+
+rows_full:
+	TESTQ          BX, BX
+	JEQ            store_full
+	VCVTPS2PD.BCST (BX), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	VMOVUPS Z29, 128(AX)
+	VMOVUPS Z28, 192(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (SI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(SI), Y0
+	VPMOVD2M  Y0, K2
+	VMOVDQU32 64(SI), Y0
+	VPMOVD2M  Y0, K3
+	VMOVDQU32 96(SI), Y0
+	VPMOVD2M  Y0, K4
+	TESTQ     CX, CX
+	JEQ       fresh_edge
+	MOVQ      AX, CX
+	VADDPD    (CX), Z31, K1, Z31
+	VADDPD    64(CX), Z30, K2, Z30
+	VADDPD    128(CX), Z29, K3, Z29
+	VADDPD    192(CX), Z28, K4, Z28
+
+fresh_edge:
+	TESTQ       DX, DX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (DX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VCVTPS2PD.Z 32(DX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+	VCVTPS2PD.Z 64(DX), K3, Z2
+	VADDPD      Z2, Z29, Z29
+	VCVTPS2PD.Z 96(DX), K4, Z2
+	VADDPD      Z2, Z28, Z28
+
+rows_edge:
+	TESTQ          BX, BX
+	JEQ            store_edge
+	VCVTPS2PD.BCST (BX), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	VMOVUPD Z29, K3, 128(AX)
+	VMOVUPD Z28, K4, 192(AX)
+	VZEROUPPER
+	RET
+
+// func preciseAVX512x2x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseAVX512x2x2(SB), NOSPLIT, $0-96
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), AX
+	MOVQ   a+0(FP), AX
+	MOVQ   aCol+16(FP), CX
+	MOVQ   aRow+8(FP), DX
+	MOVQ   b+24(FP), BX
+	MOVQ   bStep+32(FP), SI
+	MOVQ   k+40(FP), DI
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+	VXORPS Y25, Y25, Y25
+	VXORPS Y24, Y24, Y24
+	SUBQ   $0x04, DI
+	JCS    rest
+
+loop:
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD      64(BX), Z2
+	VCVTPS2PD      96(BX), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DX*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD      64(BX), Z2
+	VCVTPS2PD      96(BX), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DX*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD      64(BX), Z2
+	VCVTPS2PD      96(BX), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DX*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD      64(BX), Z2
+	VCVTPS2PD      96(BX), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DX*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	SUBQ           $0x04, DI
+	JCC            loop
+
+rest:
+	ADDQ $0x04, DI
+	JEQ  end
+
+single:
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD      64(BX), Z2
+	VCVTPS2PD      96(BX), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DX*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	DECQ           DI
+	JNE            single
+
+end:
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Z31, Z31
+	VADDPD 64(DX), Z30, Z30
+	VADDPD 128(DX), Z29, Z29
+	VADDPD 192(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPD (DX), Z27, Z27
+	VADDPD 64(DX), Z26, Z26
+	VADDPD 128(DX), Z25, Z25
+	VADDPD 192(DX), Z24, Z24
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Z2
+	VADDPD    Z2, Z31, Z31
+	VADDPD    Z2, Z27, Z27
+	VCVTPS2PD 32(BX), Z2
+	VADDPD    Z2, Z30, Z30
+	VADDPD    Z2, Z26, Z26
+	VCVTPS2PD 64(BX), Z2
+	VADDPD    Z2, Z29, Z29
+	VADDPD    Z2, Z25, Z25
+	VCVTPS2PD 96(BX), Z2
+	VADDPD    Z2, Z28, Z28
+	VADDPD    Z2, Z24, Z24
+
+rows_full:
+	TESTQ          SI, SI
+	JEQ            store_full
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	VMOVUPS Z29, 128(AX)
+	VMOVUPS Z28, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	VMOVUPS Z25, 128(AX)
+	VMOVUPS Z24, 192(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(DI), Y0
+	VPMOVD2M  Y0, K2
+	VMOVDQU32 64(DI), Y0
+	VPMOVD2M  Y0, K3
+	VMOVDQU32 96(DI), Y0
+	VPMOVD2M  Y0, K4
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPD    (DX), Z31, K1, Z31
+	VADDPD    64(DX), Z30, K2, Z30
+	VADDPD    128(DX), Z29, K3, Z29
+	VADDPD    192(DX), Z28, K4, Z28
+	ADDQ      CX, DX
+	VADDPD    (DX), Z27, K1, Z27
+	VADDPD    64(DX), Z26, K2, Z26
+	VADDPD    128(DX), Z25, K3, Z25
+	VADDPD    192(DX), Z24, K4, Z24
+
+fresh_edge:
+	TESTQ       BX, BX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (BX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VADDPD      Z2, Z27, Z27
+	VCVTPS2PD.Z 32(BX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+	VADDPD      Z2, Z26, Z26
+	VCVTPS2PD.Z 64(BX), K3, Z2
+	VADDPD      Z2, Z29, Z29
+	VADDPD      Z2, Z25, Z25
+	VCVTPS2PD.Z 96(BX), K4, Z2
+	VADDPD      Z2, Z28, Z28
+	VADDPD      Z2, Z24, Z24
+
+rows_edge:
+	TESTQ          SI, SI
+	JEQ            store_edge
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	VMOVUPD Z29, K3, 128(AX)
+	VMOVUPD Z28, K4, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z27, K1, (AX)
+	VMOVUPD Z26, K2, 64(AX)
+	VMOVUPD Z25, K3, 128(AX)
+	VMOVUPD Z24, K4, 192(AX)
+	VZEROUPPER
+	RET
+
+// func preciseRunsAVX512x2x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseRunsAVX512x2x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), AX
+	MOVQ   b+32(FP), DX
+	MOVQ   bStep+40(FP), BX
+	MOVQ   runs+16(FP), SI
+	XORQ   DI, DI
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+	VXORPS Y25, Y25, Y25
+	VXORPS Y24, Y24, Y24
+
+run:
+	MOVQ k+8(FP), R8
+	SUBQ $0x04, R8
+	JCS  rest
+
+loop:
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD      64(DX), Z2
+	VCVTPS2PD      96(DX), Z3
+	VCVTPS2PD.BCST (CX)(DI*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DI*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	ADDQ           $0x04, DI
+	ADDQ           BX, DX
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD      64(DX), Z2
+	VCVTPS2PD      96(DX), Z3
+	VCVTPS2PD.BCST (CX)(DI*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DI*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	ADDQ           $0x04, DI
+	ADDQ           BX, DX
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD      64(DX), Z2
+	VCVTPS2PD      96(DX), Z3
+	VCVTPS2PD.BCST (CX)(DI*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DI*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	ADDQ           $0x04, DI
+	ADDQ           BX, DX
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD      64(DX), Z2
+	VCVTPS2PD      96(DX), Z3
+	VCVTPS2PD.BCST (CX)(DI*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DI*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	ADDQ           $0x04, DI
+	ADDQ           BX, DX
+	SUBQ           $0x04, R8
+	JCC            loop
+
+rest:
+	ADDQ $0x04, R8
+	JEQ  end
+
+single:
+	VCVTPS2PD      (DX), Z0
+	VCVTPS2PD      32(DX), Z1
+	VCVTPS2PD      64(DX), Z2
+	VCVTPS2PD      96(DX), Z3
+	VCVTPS2PD.BCST (CX)(DI*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DI*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	ADDQ           $0x04, DI
+	ADDQ           BX, DX
+	DECQ           R8
+	JNE            single
+
+end:
+	MOVQ   skip+24(FP), R8
+	ADDQ   R8, DI
+	DECQ   SI
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Z31, Z31
+	VADDPD 64(DX), Z30, Z30
+	VADDPD 128(DX), Z29, Z29
+	VADDPD 192(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPD (DX), Z27, Z27
+	VADDPD 64(DX), Z26, Z26
+	VADDPD 128(DX), Z25, Z25
+	VADDPD 192(DX), Z24, Z24
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Z2
+	VADDPD    Z2, Z31, Z31
+	VADDPD    Z2, Z27, Z27
+	VCVTPS2PD 32(BX), Z2
+	VADDPD    Z2, Z30, Z30
+	VADDPD    Z2, Z26, Z26
+	VCVTPS2PD 64(BX), Z2
+	VADDPD    Z2, Z29, Z29
+	VADDPD    Z2, Z25, Z25
+	VCVTPS2PD 96(BX), Z2
+	VADDPD    Z2, Z28, Z28
+	VADDPD    Z2, Z24, Z24
+
+rows_full:
+	TESTQ          SI, SI
+	JEQ            store_full
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	VMOVUPS Z29, 128(AX)
+	VMOVUPS Z28, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	VMOVUPS Z25, 128(AX)
+	VMOVUPS Z24, 192(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(DI), Y0
+	VPMOVD2M  Y0, K2
+	VMOVDQU32 64(DI), Y0
+	VPMOVD2M  Y0, K3
+	VMOVDQU32 96(DI), Y0
+	VPMOVD2M  Y0, K4
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPD    (DX), Z31, K1, Z31
+	VADDPD    64(DX), Z30, K2, Z30
+	VADDPD    128(DX), Z29, K3, Z29
+	VADDPD    192(DX), Z28, K4, Z28
+	ADDQ      CX, DX
+	VADDPD    (DX), Z27, K1, Z27
+	VADDPD    64(DX), Z26, K2, Z26
+	VADDPD    128(DX), Z25, K3, Z25
+	VADDPD    192(DX), Z24, K4, Z24
+
+fresh_edge:
+	TESTQ       BX, BX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (BX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VADDPD      Z2, Z27, Z27
+	VCVTPS2PD.Z 32(BX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+	VADDPD      Z2, Z26, Z26
+	VCVTPS2PD.Z 64(BX), K3, Z2
+	VADDPD      Z2, Z29, Z29
+	VADDPD      Z2, Z25, Z25
+	VCVTPS2PD.Z 96(BX), K4, Z2
+	VADDPD      Z2, Z28, Z28
+	VADDPD      Z2, Z24, Z24
+
+rows_edge:
+	TESTQ          SI, SI
+	JEQ            store_edge
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	VMOVUPD Z29, K3, 128(AX)
+	VMOVUPD Z28, K4, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z27, K1, (AX)
+	VMOVUPD Z26, K2, 64(AX)
+	VMOVUPD Z25, K3, 128(AX)
+	VMOVUPD Z24, K4, 192(AX)
+	VZEROUPPER
+	RET
+
+// func preciseAVX512x3x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseAVX512x3x2(SB), NOSPLIT, $0-96
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), AX
+	MOVQ   a+0(FP), AX
+	MOVQ   aCol+16(FP), CX
+	MOVQ   aRow+8(FP), DX
+	MOVQ   b+24(FP), BX
+	MOVQ   bStep+32(FP), SI
+	MOVQ   k+40(FP), DI
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+	VXORPS Y25, Y25, Y25
+	VXORPS Y24, Y24, Y24
+	VXORPS Y23, Y23, Y23
+	VXORPS Y22, Y22, Y22
+	VXORPS Y21, Y21, Y21
+	VXORPS Y20, Y20, Y20
+	SUBQ   $0x04, DI
+	JCS    rest
+
+loop:
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD      64(BX), Z2
+	VCVTPS2PD      96(BX), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DX*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (AX)(DX*2), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD      64(BX), Z2
+	VCVTPS2PD      96(BX), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DX*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (AX)(DX*2), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD      64(BX), Z2
+	VCVTPS2PD      96(BX), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DX*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (AX)(DX*2), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD      64(BX), Z2
+	VCVTPS2PD      96(BX), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DX*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (AX)(DX*2), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	SUBQ           $0x04, DI
+	JCC            loop
+
+rest:
+	ADDQ $0x04, DI
+	JEQ  end
+
+single:
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD      64(BX), Z2
+	VCVTPS2PD      96(BX), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DX*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (AX)(DX*2), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	ADDQ           CX, AX
+	ADDQ           SI, BX
+	DECQ           DI
+	JNE            single
+
+end:
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Z31, Z31
+	VADDPD 64(DX), Z30, Z30
+	VADDPD 128(DX), Z29, Z29
+	VADDPD 192(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPD (DX), Z27, Z27
+	VADDPD 64(DX), Z26, Z26
+	VADDPD 128(DX), Z25, Z25
+	VADDPD 192(DX), Z24, Z24
+	ADDQ   CX, DX
+	VADDPD (DX), Z23, Z23
+	VADDPD 64(DX), Z22, Z22
+	VADDPD 128(DX), Z21, Z21
+	VADDPD 192(DX), Z20, Z20
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Z2
+	VADDPD    Z2, Z31, Z31
+	VADDPD    Z2, Z27, Z27
+	VADDPD    Z2, Z23, Z23
+	VCVTPS2PD 32(BX), Z2
+	VADDPD    Z2, Z30, Z30
+	VADDPD    Z2, Z26, Z26
+	VADDPD    Z2, Z22, Z22
+	VCVTPS2PD 64(BX), Z2
+	VADDPD    Z2, Z29, Z29
+	VADDPD    Z2, Z25, Z25
+	VADDPD    Z2, Z21, Z21
+	VCVTPS2PD 96(BX), Z2
+	VADDPD    Z2, Z28, Z28
+	VADDPD    Z2, Z24, Z24
+	VADDPD    Z2, Z20, Z20
+
+rows_full:
+	TESTQ          SI, SI
+	JEQ            store_full
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z23, Z23
+	VADDPD         Z2, Z22, Z22
+	VADDPD         Z2, Z21, Z21
+	VADDPD         Z2, Z20, Z20
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	VMOVUPS Z29, 128(AX)
+	VMOVUPS Z28, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	VMOVUPS Z25, 128(AX)
+	VMOVUPS Z24, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z23, (AX)
+	VMOVUPS Z22, 64(AX)
+	VMOVUPS Z21, 128(AX)
+	VMOVUPS Z20, 192(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(DI), Y0
+	VPMOVD2M  Y0, K2
+	VMOVDQU32 64(DI), Y0
+	VPMOVD2M  Y0, K3
+	VMOVDQU32 96(DI), Y0
+	VPMOVD2M  Y0, K4
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPD    (DX), Z31, K1, Z31
+	VADDPD    64(DX), Z30, K2, Z30
+	VADDPD    128(DX), Z29, K3, Z29
+	VADDPD    192(DX), Z28, K4, Z28
+	ADDQ      CX, DX
+	VADDPD    (DX), Z27, K1, Z27
+	VADDPD    64(DX), Z26, K2, Z26
+	VADDPD    128(DX), Z25, K3, Z25
+	VADDPD    192(DX), Z24, K4, Z24
+	ADDQ      CX, DX
+	VADDPD    (DX), Z23, K1, Z23
+	VADDPD    64(DX), Z22, K2, Z22
+	VADDPD    128(DX), Z21, K3, Z21
+	VADDPD    192(DX), Z20, K4, Z20
+
+fresh_edge:
+	TESTQ       BX, BX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (BX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VADDPD      Z2, Z27, Z27
+	VADDPD      Z2, Z23, Z23
+	VCVTPS2PD.Z 32(BX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+	VADDPD      Z2, Z26, Z26
+	VADDPD      Z2, Z22, Z22
+	VCVTPS2PD.Z 64(BX), K3, Z2
+	VADDPD      Z2, Z29, Z29
+	VADDPD      Z2, Z25, Z25
+	VADDPD      Z2, Z21, Z21
+	VCVTPS2PD.Z 96(BX), K4, Z2
+	VADDPD      Z2, Z28, Z28
+	VADDPD      Z2, Z24, Z24
+	VADDPD      Z2, Z20, Z20
+
+rows_edge:
+	TESTQ          SI, SI
+	JEQ            store_edge
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z23, Z23
+	VADDPD         Z2, Z22, Z22
+	VADDPD         Z2, Z21, Z21
+	VADDPD         Z2, Z20, Z20
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	VMOVUPD Z29, K3, 128(AX)
+	VMOVUPD Z28, K4, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z27, K1, (AX)
+	VMOVUPD Z26, K2, 64(AX)
+	VMOVUPD Z25, K3, 128(AX)
+	VMOVUPD Z24, K4, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z23, K1, (AX)
+	VMOVUPD Z22, K2, 64(AX)
+	VMOVUPD Z21, K3, 128(AX)
+	VMOVUPD Z20, K4, 192(AX)
+	VZEROUPPER
+	RET
+
+// func preciseRunsAVX512x3x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseRunsAVX512x3x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), AX
+	MOVQ   b+32(FP), BX
+	MOVQ   bStep+40(FP), SI
+	MOVQ   runs+16(FP), DI
+	XORQ   R8, R8
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+	VXORPS Y25, Y25, Y25
+	VXORPS Y24, Y24, Y24
+	VXORPS Y23, Y23, Y23
+	VXORPS Y22, Y22, Y22
+	VXORPS Y21, Y21, Y21
+	VXORPS Y20, Y20, Y20
+
+run:
+	MOVQ k+8(FP), R9
+	SUBQ $0x04, R9
+	JCS  rest
+
+loop:
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD      64(BX), Z2
+	VCVTPS2PD      96(BX), Z3
+	VCVTPS2PD.BCST (CX)(R8*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (DX)(R8*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (AX)(R8*1), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	ADDQ           $0x04, R8
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD      64(BX), Z2
+	VCVTPS2PD      96(BX), Z3
+	VCVTPS2PD.BCST (CX)(R8*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (DX)(R8*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (AX)(R8*1), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	ADDQ           $0x04, R8
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD      64(BX), Z2
+	VCVTPS2PD      96(BX), Z3
+	VCVTPS2PD.BCST (CX)(R8*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (DX)(R8*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (AX)(R8*1), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	ADDQ           $0x04, R8
+	ADDQ           SI, BX
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD      64(BX), Z2
+	VCVTPS2PD      96(BX), Z3
+	VCVTPS2PD.BCST (CX)(R8*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (DX)(R8*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (AX)(R8*1), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	ADDQ           $0x04, R8
+	ADDQ           SI, BX
+	SUBQ           $0x04, R9
+	JCC            loop
+
+rest:
+	ADDQ $0x04, R9
+	JEQ  end
+
+single:
+	VCVTPS2PD      (BX), Z0
+	VCVTPS2PD      32(BX), Z1
+	VCVTPS2PD      64(BX), Z2
+	VCVTPS2PD      96(BX), Z3
+	VCVTPS2PD.BCST (CX)(R8*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (DX)(R8*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (AX)(R8*1), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	ADDQ           $0x04, R8
+	ADDQ           SI, BX
+	DECQ           R9
+	JNE            single
+
+end:
+	MOVQ   skip+24(FP), R9
+	ADDQ   R9, R8
+	DECQ   DI
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Z31, Z31
+	VADDPD 64(DX), Z30, Z30
+	VADDPD 128(DX), Z29, Z29
+	VADDPD 192(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPD (DX), Z27, Z27
+	VADDPD 64(DX), Z26, Z26
+	VADDPD 128(DX), Z25, Z25
+	VADDPD 192(DX), Z24, Z24
+	ADDQ   CX, DX
+	VADDPD (DX), Z23, Z23
+	VADDPD 64(DX), Z22, Z22
+	VADDPD 128(DX), Z21, Z21
+	VADDPD 192(DX), Z20, Z20
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Z2
+	VADDPD    Z2, Z31, Z31
+	VADDPD    Z2, Z27, Z27
+	VADDPD    Z2, Z23, Z23
+	VCVTPS2PD 32(BX), Z2
+	VADDPD    Z2, Z30, Z30
+	VADDPD    Z2, Z26, Z26
+	VADDPD    Z2, Z22, Z22
+	VCVTPS2PD 64(BX), Z2
+	VADDPD    Z2, Z29, Z29
+	VADDPD    Z2, Z25, Z25
+	VADDPD    Z2, Z21, Z21
+	VCVTPS2PD 96(BX), Z2
+	VADDPD    Z2, Z28, Z28
+	VADDPD    Z2, Z24, Z24
+	VADDPD    Z2, Z20, Z20
+
+rows_full:
+	TESTQ          SI, SI
+	JEQ            store_full
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z23, Z23
+	VADDPD         Z2, Z22, Z22
+	VADDPD         Z2, Z21, Z21
+	VADDPD         Z2, Z20, Z20
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	VMOVUPS Z29, 128(AX)
+	VMOVUPS Z28, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	VMOVUPS Z25, 128(AX)
+	VMOVUPS Z24, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z23, (AX)
+	VMOVUPS Z22, 64(AX)
+	VMOVUPS Z21, 128(AX)
+	VMOVUPS Z20, 192(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(DI), Y0
+	VPMOVD2M  Y0, K2
+	VMOVDQU32 64(DI), Y0
+	VPMOVD2M  Y0, K3
+	VMOVDQU32 96(DI), Y0
+	VPMOVD2M  Y0, K4
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPD    (DX), Z31, K1, Z31
+	VADDPD    64(DX), Z30, K2, Z30
+	VADDPD    128(DX), Z29, K3, Z29
+	VADDPD    192(DX), Z28, K4, Z28
+	ADDQ      CX, DX
+	VADDPD    (DX), Z27, K1, Z27
+	VADDPD    64(DX), Z26, K2, Z26
+	VADDPD    128(DX), Z25, K3, Z25
+	VADDPD    192(DX), Z24, K4, Z24
+	ADDQ      CX, DX
+	VADDPD    (DX), Z23, K1, Z23
+	VADDPD    64(DX), Z22, K2, Z22
+	VADDPD    128(DX), Z21, K3, Z21
+	VADDPD    192(DX), Z20, K4, Z20
+
+fresh_edge:
+	TESTQ       BX, BX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (BX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VADDPD      Z2, Z27, Z27
+	VADDPD      Z2, Z23, Z23
+	VCVTPS2PD.Z 32(BX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+	VADDPD      Z2, Z26, Z26
+	VADDPD      Z2, Z22, Z22
+	VCVTPS2PD.Z 64(BX), K3, Z2
+	VADDPD      Z2, Z29, Z29
+	VADDPD      Z2, Z25, Z25
+	VADDPD      Z2, Z21, Z21
+	VCVTPS2PD.Z 96(BX), K4, Z2
+	VADDPD      Z2, Z28, Z28
+	VADDPD      Z2, Z24, Z24
+	VADDPD      Z2, Z20, Z20
+
+rows_edge:
+	TESTQ          SI, SI
+	JEQ            store_edge
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z23, Z23
+	VADDPD         Z2, Z22, Z22
+	VADDPD         Z2, Z21, Z21
+	VADDPD         Z2, Z20, Z20
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	VMOVUPD Z29, K3, 128(AX)
+	VMOVUPD Z28, K4, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z27, K1, (AX)
+	VMOVUPD Z26, K2, 64(AX)
+	VMOVUPD Z25, K3, 128(AX)
+	VMOVUPD Z24, K4, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z23, K1, (AX)
+	VMOVUPD Z22, K2, 64(AX)
+	VMOVUPD Z21, K3, 128(AX)
+	VMOVUPD Z20, K4, 192(AX)
+	VZEROUPPER
+	RET
+
+// func preciseAVX512x4x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseAVX512x4x2(SB), NOSPLIT, $0-96
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), AX
+	MOVQ   a+0(FP), AX
+	MOVQ   aCol+16(FP), CX
+	MOVQ   aRow+8(FP), DX
+	LEAQ   (DX)(DX*2), BX
+	MOVQ   b+24(FP), SI
+	MOVQ   bStep+32(FP), DI
+	MOVQ   k+40(FP), R8
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+	VXORPS Y25, Y25, Y25
+	VXORPS Y24, Y24, Y24
+	VXORPS Y23, Y23, Y23
+	VXORPS Y22, Y22, Y22
+	VXORPS Y21, Y21, Y21
+	VXORPS Y20, Y20, Y20
+	VXORPS Y19, Y19, Y19
+	VXORPS Y18, Y18, Y18
+	VXORPS Y17, Y17, Y17
+	VXORPS Y16, Y16, Y16
+	SUBQ   $0x04, R8
+	JCS    rest
+
+loop:
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD      64(SI), Z2
+	VCVTPS2PD      96(SI), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DX*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (AX)(DX*2), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	VCVTPS2PD.BCST (AX)(BX*1), Z7
+	VFMADD231PD    Z0, Z7, Z19
+	VFMADD231PD    Z1, Z7, Z18
+	VFMADD231PD    Z2, Z7, Z17
+	VFMADD231PD    Z3, Z7, Z16
+	ADDQ           CX, AX
+	ADDQ           DI, SI
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD      64(SI), Z2
+	VCVTPS2PD      96(SI), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DX*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (AX)(DX*2), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	VCVTPS2PD.BCST (AX)(BX*1), Z7
+	VFMADD231PD    Z0, Z7, Z19
+	VFMADD231PD    Z1, Z7, Z18
+	VFMADD231PD    Z2, Z7, Z17
+	VFMADD231PD    Z3, Z7, Z16
+	ADDQ           CX, AX
+	ADDQ           DI, SI
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD      64(SI), Z2
+	VCVTPS2PD      96(SI), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DX*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (AX)(DX*2), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	VCVTPS2PD.BCST (AX)(BX*1), Z7
+	VFMADD231PD    Z0, Z7, Z19
+	VFMADD231PD    Z1, Z7, Z18
+	VFMADD231PD    Z2, Z7, Z17
+	VFMADD231PD    Z3, Z7, Z16
+	ADDQ           CX, AX
+	ADDQ           DI, SI
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD      64(SI), Z2
+	VCVTPS2PD      96(SI), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DX*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (AX)(DX*2), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	VCVTPS2PD.BCST (AX)(BX*1), Z7
+	VFMADD231PD    Z0, Z7, Z19
+	VFMADD231PD    Z1, Z7, Z18
+	VFMADD231PD    Z2, Z7, Z17
+	VFMADD231PD    Z3, Z7, Z16
+	ADDQ           CX, AX
+	ADDQ           DI, SI
+	SUBQ           $0x04, R8
+	JCC            loop
+
+rest:
+	ADDQ $0x04, R8
+	JEQ  end
+
+single:
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD      64(SI), Z2
+	VCVTPS2PD      96(SI), Z3
+	VCVTPS2PD.BCST (AX), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (AX)(DX*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (AX)(DX*2), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	VCVTPS2PD.BCST (AX)(BX*1), Z7
+	VFMADD231PD    Z0, Z7, Z19
+	VFMADD231PD    Z1, Z7, Z18
+	VFMADD231PD    Z2, Z7, Z17
+	VFMADD231PD    Z3, Z7, Z16
+	ADDQ           CX, AX
+	ADDQ           DI, SI
+	DECQ           R8
+	JNE            single
+
+end:
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Z31, Z31
+	VADDPD 64(DX), Z30, Z30
+	VADDPD 128(DX), Z29, Z29
+	VADDPD 192(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPD (DX), Z27, Z27
+	VADDPD 64(DX), Z26, Z26
+	VADDPD 128(DX), Z25, Z25
+	VADDPD 192(DX), Z24, Z24
+	ADDQ   CX, DX
+	VADDPD (DX), Z23, Z23
+	VADDPD 64(DX), Z22, Z22
+	VADDPD 128(DX), Z21, Z21
+	VADDPD 192(DX), Z20, Z20
+	ADDQ   CX, DX
+	VADDPD (DX), Z19, Z19
+	VADDPD 64(DX), Z18, Z18
+	VADDPD 128(DX), Z17, Z17
+	VADDPD 192(DX), Z16, Z16
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Z2
+	VADDPD    Z2, Z31, Z31
+	VADDPD    Z2, Z27, Z27
+	VADDPD    Z2, Z23, Z23
+	VADDPD    Z2, Z19, Z19
+	VCVTPS2PD 32(BX), Z2
+	VADDPD    Z2, Z30, Z30
+	VADDPD    Z2, Z26, Z26
+	VADDPD    Z2, Z22, Z22
+	VADDPD    Z2, Z18, Z18
+	VCVTPS2PD 64(BX), Z2
+	VADDPD    Z2, Z29, Z29
+	VADDPD    Z2, Z25, Z25
+	VADDPD    Z2, Z21, Z21
+	VADDPD    Z2, Z17, Z17
+	VCVTPS2PD 96(BX), Z2
+	VADDPD    Z2, Z28, Z28
+	VADDPD    Z2, Z24, Z24
+	VADDPD    Z2, Z20, Z20
+	VADDPD    Z2, Z16, Z16
+
+rows_full:
+	TESTQ          SI, SI
+	JEQ            store_full
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z23, Z23
+	VADDPD         Z2, Z22, Z22
+	VADDPD         Z2, Z21, Z21
+	VADDPD         Z2, Z20, Z20
+	VCVTPS2PD.BCST 12(SI), Z2
+	VADDPD         Z2, Z19, Z19
+	VADDPD         Z2, Z18, Z18
+	VADDPD         Z2, Z17, Z17
+	VADDPD         Z2, Z16, Z16
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	VMOVUPS Z29, 128(AX)
+	VMOVUPS Z28, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	VMOVUPS Z25, 128(AX)
+	VMOVUPS Z24, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z23, (AX)
+	VMOVUPS Z22, 64(AX)
+	VMOVUPS Z21, 128(AX)
+	VMOVUPS Z20, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z19, (AX)
+	VMOVUPS Z18, 64(AX)
+	VMOVUPS Z17, 128(AX)
+	VMOVUPS Z16, 192(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(DI), Y0
+	VPMOVD2M  Y0, K2
+	VMOVDQU32 64(DI), Y0
+	VPMOVD2M  Y0, K3
+	VMOVDQU32 96(DI), Y0
+	VPMOVD2M  Y0, K4
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPD    (DX), Z31, K1, Z31
+	VADDPD    64(DX), Z30, K2, Z30
+	VADDPD    128(DX), Z29, K3, Z29
+	VADDPD    192(DX), Z28, K4, Z28
+	ADDQ      CX, DX
+	VADDPD    (DX), Z27, K1, Z27
+	VADDPD    64(DX), Z26, K2, Z26
+	VADDPD    128(DX), Z25, K3, Z25
+	VADDPD    192(DX), Z24, K4, Z24
+	ADDQ      CX, DX
+	VADDPD    (DX), Z23, K1, Z23
+	VADDPD    64(DX), Z22, K2, Z22
+	VADDPD    128(DX), Z21, K3, Z21
+	VADDPD    192(DX), Z20, K4, Z20
+	ADDQ      CX, DX
+	VADDPD    (DX), Z19, K1, Z19
+	VADDPD    64(DX), Z18, K2, Z18
+	VADDPD    128(DX), Z17, K3, Z17
+	VADDPD    192(DX), Z16, K4, Z16
+
+fresh_edge:
+	TESTQ       BX, BX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (BX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VADDPD      Z2, Z27, Z27
+	VADDPD      Z2, Z23, Z23
+	VADDPD      Z2, Z19, Z19
+	VCVTPS2PD.Z 32(BX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+	VADDPD      Z2, Z26, Z26
+	VADDPD      Z2, Z22, Z22
+	VADDPD      Z2, Z18, Z18
+	VCVTPS2PD.Z 64(BX), K3, Z2
+	VADDPD      Z2, Z29, Z29
+	VADDPD      Z2, Z25, Z25
+	VADDPD      Z2, Z21, Z21
+	VADDPD      Z2, Z17, Z17
+	VCVTPS2PD.Z 96(BX), K4, Z2
+	VADDPD      Z2, Z28, Z28
+	VADDPD      Z2, Z24, Z24
+	VADDPD      Z2, Z20, Z20
+	VADDPD      Z2, Z16, Z16
+
+rows_edge:
+	TESTQ          SI, SI
+	JEQ            store_edge
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z23, Z23
+	VADDPD         Z2, Z22, Z22
+	VADDPD         Z2, Z21, Z21
+	VADDPD         Z2, Z20, Z20
+	VCVTPS2PD.BCST 12(SI), Z2
+	VADDPD         Z2, Z19, Z19
+	VADDPD         Z2, Z18, Z18
+	VADDPD         Z2, Z17, Z17
+	VADDPD         Z2, Z16, Z16
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	VMOVUPD Z29, K3, 128(AX)
+	VMOVUPD Z28, K4, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z27, K1, (AX)
+	VMOVUPD Z26, K2, 64(AX)
+	VMOVUPD Z25, K3, 128(AX)
+	VMOVUPD Z24, K4, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z23, K1, (AX)
+	VMOVUPD Z22, K2, 64(AX)
+	VMOVUPD Z21, K3, 128(AX)
+	VMOVUPD Z20, K4, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z19, K1, (AX)
+	VMOVUPD Z18, K2, 64(AX)
+	VMOVUPD Z17, K3, 128(AX)
+	VMOVUPD Z16, K4, 192(AX)
+	VZEROUPPER
+	RET
+
+// func preciseRunsAVX512x4x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseRunsAVX512x4x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), AX
+	MOVQ   b+32(FP), SI
+	MOVQ   bStep+40(FP), DI
+	MOVQ   runs+16(FP), R8
+	XORQ   R9, R9
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	VXORPS Y27, Y27, Y27
+	VXORPS Y26, Y26, Y26
+	VXORPS Y25, Y25, Y25
+	VXORPS Y24, Y24, Y24
+	VXORPS Y23, Y23, Y23
+	VXORPS Y22, Y22, Y22
+	VXORPS Y21, Y21, Y21
+	VXORPS Y20, Y20, Y20
+	VXORPS Y19, Y19, Y19
+	VXORPS Y18, Y18, Y18
+	VXORPS Y17, Y17, Y17
+	VXORPS Y16, Y16, Y16
+
+run:
+	MOVQ k+8(FP), R10
+	SUBQ $0x04, R10
+	JCS  rest
+
+loop:
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD      64(SI), Z2
+	VCVTPS2PD      96(SI), Z3
+	VCVTPS2PD.BCST (CX)(R9*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (DX)(R9*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (BX)(R9*1), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	VCVTPS2PD.BCST (AX)(R9*1), Z7
+	VFMADD231PD    Z0, Z7, Z19
+	VFMADD231PD    Z1, Z7, Z18
+	VFMADD231PD    Z2, Z7, Z17
+	VFMADD231PD    Z3, Z7, Z16
+	ADDQ           $0x04, R9
+	ADDQ           DI, SI
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD      64(SI), Z2
+	VCVTPS2PD      96(SI), Z3
+	VCVTPS2PD.BCST (CX)(R9*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (DX)(R9*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (BX)(R9*1), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	VCVTPS2PD.BCST (AX)(R9*1), Z7
+	VFMADD231PD    Z0, Z7, Z19
+	VFMADD231PD    Z1, Z7, Z18
+	VFMADD231PD    Z2, Z7, Z17
+	VFMADD231PD    Z3, Z7, Z16
+	ADDQ           $0x04, R9
+	ADDQ           DI, SI
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD      64(SI), Z2
+	VCVTPS2PD      96(SI), Z3
+	VCVTPS2PD.BCST (CX)(R9*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (DX)(R9*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (BX)(R9*1), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	VCVTPS2PD.BCST (AX)(R9*1), Z7
+	VFMADD231PD    Z0, Z7, Z19
+	VFMADD231PD    Z1, Z7, Z18
+	VFMADD231PD    Z2, Z7, Z17
+	VFMADD231PD    Z3, Z7, Z16
+	ADDQ           $0x04, R9
+	ADDQ           DI, SI
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD      64(SI), Z2
+	VCVTPS2PD      96(SI), Z3
+	VCVTPS2PD.BCST (CX)(R9*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (DX)(R9*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (BX)(R9*1), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	VCVTPS2PD.BCST (AX)(R9*1), Z7
+	VFMADD231PD    Z0, Z7, Z19
+	VFMADD231PD    Z1, Z7, Z18
+	VFMADD231PD    Z2, Z7, Z17
+	VFMADD231PD    Z3, Z7, Z16
+	ADDQ           $0x04, R9
+	ADDQ           DI, SI
+	SUBQ           $0x04, R10
+	JCC            loop
+
+rest:
+	ADDQ $0x04, R10
+	JEQ  end
+
+single:
+	VCVTPS2PD      (SI), Z0
+	VCVTPS2PD      32(SI), Z1
+	VCVTPS2PD      64(SI), Z2
+	VCVTPS2PD      96(SI), Z3
+	VCVTPS2PD.BCST (CX)(R9*1), Z4
+	VFMADD231PD    Z0, Z4, Z31
+	VFMADD231PD    Z1, Z4, Z30
+	VFMADD231PD    Z2, Z4, Z29
+	VFMADD231PD    Z3, Z4, Z28
+	VCVTPS2PD.BCST (DX)(R9*1), Z5
+	VFMADD231PD    Z0, Z5, Z27
+	VFMADD231PD    Z1, Z5, Z26
+	VFMADD231PD    Z2, Z5, Z25
+	VFMADD231PD    Z3, Z5, Z24
+	VCVTPS2PD.BCST (BX)(R9*1), Z6
+	VFMADD231PD    Z0, Z6, Z23
+	VFMADD231PD    Z1, Z6, Z22
+	VFMADD231PD    Z2, Z6, Z21
+	VFMADD231PD    Z3, Z6, Z20
+	VCVTPS2PD.BCST (AX)(R9*1), Z7
+	VFMADD231PD    Z0, Z7, Z19
+	VFMADD231PD    Z1, Z7, Z18
+	VFMADD231PD    Z2, Z7, Z17
+	VFMADD231PD    Z3, Z7, Z16
+	ADDQ           $0x04, R9
+	ADDQ           DI, SI
+	DECQ           R10
+	JNE            single
+
+end:
+	MOVQ   skip+24(FP), R10
+	ADDQ   R10, R9
+	DECQ   R8
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Z31, Z31
+	VADDPD 64(DX), Z30, Z30
+	VADDPD 128(DX), Z29, Z29
+	VADDPD 192(DX), Z28, Z28
+	ADDQ   CX, DX
+	VADDPD (DX), Z27, Z27
+	VADDPD 64(DX), Z26, Z26
+	VADDPD 128(DX), Z25, Z25
+	VADDPD 192(DX), Z24, Z24
+	ADDQ   CX, DX
+	VADDPD (DX), Z23, Z23
+	VADDPD 64(DX), Z22, Z22
+	VADDPD 128(DX), Z21, Z21
+	VADDPD 192(DX), Z20, Z20
+	ADDQ   CX, DX
+	VADDPD (DX), Z19, Z19
+	VADDPD 64(DX), Z18, Z18
+	VADDPD 128(DX), Z17, Z17
+	VADDPD 192(DX), Z16, Z16
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Z2
+	VADDPD    Z2, Z31, Z31
+	VADDPD    Z2, Z27, Z27
+	VADDPD    Z2, Z23, Z23
+	VADDPD    Z2, Z19, Z19
+	VCVTPS2PD 32(BX), Z2
+	VADDPD    Z2, Z30, Z30
+	VADDPD    Z2, Z26, Z26
+	VADDPD    Z2, Z22, Z22
+	VADDPD    Z2, Z18, Z18
+	VCVTPS2PD 64(BX), Z2
+	VADDPD    Z2, Z29, Z29
+	VADDPD    Z2, Z25, Z25
+	VADDPD    Z2, Z21, Z21
+	VADDPD    Z2, Z17, Z17
+	VCVTPS2PD 96(BX), Z2
+	VADDPD    Z2, Z28, Z28
+	VADDPD    Z2, Z24, Z24
+	VADDPD    Z2, Z20, Z20
+	VADDPD    Z2, Z16, Z16
+
+rows_full:
+	TESTQ          SI, SI
+	JEQ            store_full
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z23, Z23
+	VADDPD         Z2, Z22, Z22
+	VADDPD         Z2, Z21, Z21
+	VADDPD         Z2, Z20, Z20
+	VCVTPS2PD.BCST 12(SI), Z2
+	VADDPD         Z2, Z19, Z19
+	VADDPD         Z2, Z18, Z18
+	VADDPD         Z2, Z17, Z17
+	VADDPD         Z2, Z16, Z16
+
+store_full:
+	VMOVUPS Z31, (AX)
+	VMOVUPS Z30, 64(AX)
+	VMOVUPS Z29, 128(AX)
+	VMOVUPS Z28, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z27, (AX)
+	VMOVUPS Z26, 64(AX)
+	VMOVUPS Z25, 128(AX)
+	VMOVUPS Z24, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z23, (AX)
+	VMOVUPS Z22, 64(AX)
+	VMOVUPS Z21, 128(AX)
+	VMOVUPS Z20, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPS Z19, (AX)
+	VMOVUPS Z18, 64(AX)
+	VMOVUPS Z17, 128(AX)
+	VMOVUPS Z16, 192(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU32 (DI), Y0
+	VPMOVD2M  Y0, K1
+	VMOVDQU32 32(DI), Y0
+	VPMOVD2M  Y0, K2
+	VMOVDQU32 64(DI), Y0
+	VPMOVD2M  Y0, K3
+	VMOVDQU32 96(DI), Y0
+	VPMOVD2M  Y0, K4
+	TESTQ     DX, DX
+	JEQ       fresh_edge
+	MOVQ      AX, DX
+	VADDPD    (DX), Z31, K1, Z31
+	VADDPD    64(DX), Z30, K2, Z30
+	VADDPD    128(DX), Z29, K3, Z29
+	VADDPD    192(DX), Z28, K4, Z28
+	ADDQ      CX, DX
+	VADDPD    (DX), Z27, K1, Z27
+	VADDPD    64(DX), Z26, K2, Z26
+	VADDPD    128(DX), Z25, K3, Z25
+	VADDPD    192(DX), Z24, K4, Z24
+	ADDQ      CX, DX
+	VADDPD    (DX), Z23, K1, Z23
+	VADDPD    64(DX), Z22, K2, Z22
+	VADDPD    128(DX), Z21, K3, Z21
+	VADDPD    192(DX), Z20, K4, Z20
+	ADDQ      CX, DX
+	VADDPD    (DX), Z19, K1, Z19
+	VADDPD    64(DX), Z18, K2, Z18
+	VADDPD    128(DX), Z17, K3, Z17
+	VADDPD    192(DX), Z16, K4, Z16
+
+fresh_edge:
+	TESTQ       BX, BX
+	JEQ         rows_edge
+	VCVTPS2PD.Z (BX), K1, Z2
+	VADDPD      Z2, Z31, Z31
+	VADDPD      Z2, Z27, Z27
+	VADDPD      Z2, Z23, Z23
+	VADDPD      Z2, Z19, Z19
+	VCVTPS2PD.Z 32(BX), K2, Z2
+	VADDPD      Z2, Z30, Z30
+	VADDPD      Z2, Z26, Z26
+	VADDPD      Z2, Z22, Z22
+	VADDPD      Z2, Z18, Z18
+	VCVTPS2PD.Z 64(BX), K3, Z2
+	VADDPD      Z2, Z29, Z29
+	VADDPD      Z2, Z25, Z25
+	VADDPD      Z2, Z21, Z21
+	VADDPD      Z2, Z17, Z17
+	VCVTPS2PD.Z 96(BX), K4, Z2
+	VADDPD      Z2, Z28, Z28
+	VADDPD      Z2, Z24, Z24
+	VADDPD      Z2, Z20, Z20
+	VADDPD      Z2, Z16, Z16
+
+rows_edge:
+	TESTQ          SI, SI
+	JEQ            store_edge
+	VCVTPS2PD.BCST (SI), Z2
+	VADDPD         Z2, Z31, Z31
+	VADDPD         Z2, Z30, Z30
+	VADDPD         Z2, Z29, Z29
+	VADDPD         Z2, Z28, Z28
+	VCVTPS2PD.BCST 4(SI), Z2
+	VADDPD         Z2, Z27, Z27
+	VADDPD         Z2, Z26, Z26
+	VADDPD         Z2, Z25, Z25
+	VADDPD         Z2, Z24, Z24
+	VCVTPS2PD.BCST 8(SI), Z2
+	VADDPD         Z2, Z23, Z23
+	VADDPD         Z2, Z22, Z22
+	VADDPD         Z2, Z21, Z21
+	VADDPD         Z2, Z20, Z20
+	VCVTPS2PD.BCST 12(SI), Z2
+	VADDPD         Z2, Z19, Z19
+	VADDPD         Z2, Z18, Z18
+	VADDPD         Z2, Z17, Z17
+	VADDPD         Z2, Z16, Z16
+
+store_edge:
+	VMOVUPD Z31, K1, (AX)
+	VMOVUPD Z30, K2, 64(AX)
+	VMOVUPD Z29, K3, 128(AX)
+	VMOVUPD Z28, K4, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z27, K1, (AX)
+	VMOVUPD Z26, K2, 64(AX)
+	VMOVUPD Z25, K3, 128(AX)
+	VMOVUPD Z24, K4, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z23, K1, (AX)
+	VMOVUPD Z22, K2, 64(AX)
+	VMOVUPD Z21, K3, 128(AX)
+	VMOVUPD Z20, K4, 192(AX)
+	ADDQ    CX, AX
+	VMOVUPD Z19, K1, (AX)
+	VMOVUPD Z18, K2, 64(AX)
+	VMOVUPD Z17, K3, 128(AX)
+	VMOVUPD Z16, K4, 192(AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX512x1x8(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512F
-TEXT ·tileAVX512x1x8(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x1x8(SB), NOSPLIT, $0-96
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), AX
 	MOVQ   a+0(FP), AX
@@ -3443,7 +11588,7 @@ loop:
 
 rest:
 	ADDQ $0x04, SI
-	JEQ  sum
+	JEQ  end
 
 single:
 	VBROADCASTSS (AX), Z0
@@ -3460,11 +11605,12 @@ single:
 	DECQ         SI
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), CX
 	MOVQ   bias+80(FP), DX
+	MOVQ   rowBias+88(FP), BX
 	TESTQ  CX, CX
 	JEQ    fresh_full
 	MOVQ   AX, CX
@@ -3479,7 +11625,7 @@ sum:
 
 fresh_full:
 	TESTQ   DX, DX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (DX), Z2
 	VADDPS  Z2, Z31, Z31
 	VMOVUPS 64(DX), Z2
@@ -3497,6 +11643,19 @@ fresh_full:
 	VMOVUPS 448(DX), Z2
 	VADDPS  Z2, Z24, Z24
 
+rows_full:
+	TESTQ        BX, BX
+	JEQ          store_full
+	VBROADCASTSS (BX), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+
 store_full:
 	VMOVUPS Z31, (AX)
 	VMOVUPS Z30, 64(AX)
@@ -3509,9 +11668,9 @@ store_full:
 	VZEROUPPER
 	RET
 
-// func tileAVX512x2x8(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func tileAVX512x2x8(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, AVX512F
-TEXT ·tileAVX512x2x8(SB), NOSPLIT, $0-88
+TEXT ·tileAVX512x2x8(SB), NOSPLIT, $0-96
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), AX
 	MOVQ   a+0(FP), AX
@@ -3657,7 +11816,7 @@ loop:
 
 rest:
 	ADDQ $0x04, DI
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (BX), Z0
@@ -3691,11 +11850,12 @@ single:
 	DECQ         DI
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
 	TESTQ  DX, DX
 	JEQ    fresh_full
 	MOVQ   AX, DX
@@ -3719,7 +11879,7 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Z2
 	VADDPS  Z2, Z31, Z31
 	VADDPS  Z2, Z23, Z23
@@ -3744,6 +11904,28 @@ fresh_full:
 	VMOVUPS 448(BX), Z2
 	VADDPS  Z2, Z24, Z24
 	VADDPS  Z2, Z16, Z16
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Z2
+	VADDPS       Z2, Z31, Z31
+	VADDPS       Z2, Z30, Z30
+	VADDPS       Z2, Z29, Z29
+	VADDPS       Z2, Z28, Z28
+	VADDPS       Z2, Z27, Z27
+	VADDPS       Z2, Z26, Z26
+	VADDPS       Z2, Z25, Z25
+	VADDPS       Z2, Z24, Z24
+	VBROADCASTSS 4(SI), Z2
+	VADDPS       Z2, Z23, Z23
+	VADDPS       Z2, Z22, Z22
+	VADDPS       Z2, Z21, Z21
+	VADDPS       Z2, Z20, Z20
+	VADDPS       Z2, Z19, Z19
+	VADDPS       Z2, Z18, Z18
+	VADDPS       Z2, Z17, Z17
+	VADDPS       Z2, Z16, Z16
 
 store_full:
 	VMOVUPS Z31, (AX)
@@ -5355,9 +13537,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func tileAVX2x1x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func tileAVX2x1x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tileAVX2x1x1(SB), NOSPLIT, $0-88
+TEXT ·tileAVX2x1x1(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -5393,7 +13575,7 @@ loop:
 
 rest:
 	ADDQ $0x04, SI
-	JEQ  sum
+	JEQ  end
 
 single:
 	VBROADCASTSS (AX), Y0
@@ -5403,13 +13585,14 @@ single:
 	DECQ         SI
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), CX
 	MOVQ   bias+80(FP), DX
-	MOVQ   mask+64(FP), BX
-	TESTQ  BX, BX
+	MOVQ   rowBias+88(FP), BX
+	MOVQ   mask+64(FP), SI
+	TESTQ  SI, SI
 	JNE    edge
 	TESTQ  CX, CX
 	JEQ    fresh_full
@@ -5418,9 +13601,15 @@ sum:
 
 fresh_full:
 	TESTQ   DX, DX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (DX), Y2
 	VADDPS  Y2, Y15, Y15
+
+rows_full:
+	TESTQ        BX, BX
+	JEQ          store_full
+	VBROADCASTSS (BX), Y2
+	VADDPS       Y2, Y15, Y15
 
 store_full:
 	VMOVUPS Y15, (AX)
@@ -5428,7 +13617,7 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU    (BX), Y0
+	VMOVDQU    (SI), Y0
 	TESTQ      CX, CX
 	JEQ        fresh_edge
 	MOVQ       AX, CX
@@ -5437,18 +13626,132 @@ edge:
 
 fresh_edge:
 	TESTQ      DX, DX
-	JEQ        store_edge
+	JEQ        rows_edge
 	VMASKMOVPS (DX), Y0, Y2
 	VADDPS     Y2, Y15, Y15
+
+rows_edge:
+	TESTQ        BX, BX
+	JEQ          store_edge
+	VBROADCASTSS (BX), Y2
+	VADDPS       Y2, Y15, Y15
 
 store_edge:
 	VMASKMOVPS Y15, Y0, (AX)
 	VZEROUPPER
 	RET
 
-// func tileAVX2x2x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX2x1x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, FMA3
+TEXT ·runsAVX2x1x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), AX
+	MOVQ   b+32(FP), CX
+	MOVQ   bStep+40(FP), DX
+	MOVQ   runs+16(FP), BX
+	XORQ   SI, SI
+	VXORPS Y15, Y15, Y15
+
+run:
+	MOVQ k+8(FP), DI
+	SUBQ $0x04, DI
+	JCS  rest
+
+loop:
+	VBROADCASTSS (AX)(SI*1), Y0
+	VFMADD231PS  (CX), Y0, Y15
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	VBROADCASTSS (AX)(SI*1), Y0
+	VFMADD231PS  (CX), Y0, Y15
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	VBROADCASTSS (AX)(SI*1), Y0
+	VFMADD231PS  (CX), Y0, Y15
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	VBROADCASTSS (AX)(SI*1), Y0
+	VFMADD231PS  (CX), Y0, Y15
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	SUBQ         $0x04, DI
+	JCC          loop
+
+rest:
+	ADDQ $0x04, DI
+	JEQ  end
+
+single:
+	VBROADCASTSS (AX)(SI*1), Y0
+	VFMADD231PS  (CX), Y0, Y15
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	DECQ         DI
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), DI
+	ADDQ   DI, SI
+	DECQ   BX
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), CX
+	MOVQ   bias+80(FP), DX
+	MOVQ   rowBias+88(FP), BX
+	MOVQ   mask+64(FP), SI
+	TESTQ  SI, SI
+	JNE    edge
+	TESTQ  CX, CX
+	JEQ    fresh_full
+	MOVQ   AX, CX
+	VADDPS (CX), Y15, Y15
+
+fresh_full:
+	TESTQ   DX, DX
+	JEQ     rows_full
+	VMOVUPS (DX), Y2
+	VADDPS  Y2, Y15, Y15
+
+rows_full:
+	TESTQ        BX, BX
+	JEQ          store_full
+	VBROADCASTSS (BX), Y2
+	VADDPS       Y2, Y15, Y15
+
+store_full:
+	VMOVUPS Y15, (AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU    (SI), Y0
+	TESTQ      CX, CX
+	JEQ        fresh_edge
+	MOVQ       AX, CX
+	VMASKMOVPS (CX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+
+fresh_edge:
+	TESTQ      DX, DX
+	JEQ        rows_edge
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+
+rows_edge:
+	TESTQ        BX, BX
+	JEQ          store_edge
+	VBROADCASTSS (BX), Y2
+	VADDPS       Y2, Y15, Y15
+
+store_edge:
+	VMASKMOVPS Y15, Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX2x2x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tileAVX2x2x1(SB), NOSPLIT, $0-88
+TEXT ·tileAVX2x2x1(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -5499,7 +13802,7 @@ loop:
 
 rest:
 	ADDQ $0x04, DI
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (BX), Y0
@@ -5512,13 +13815,14 @@ single:
 	DECQ         DI
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -5529,10 +13833,18 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Y2
 	VADDPS  Y2, Y15, Y15
 	VADDPS  Y2, Y14, Y14
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
 
 store_full:
 	VMOVUPS Y15, (AX)
@@ -5542,7 +13854,7 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU    (SI), Y0
+	VMOVDQU    (DI), Y0
 	TESTQ      DX, DX
 	JEQ        fresh_edge
 	MOVQ       AX, DX
@@ -5554,10 +13866,18 @@ edge:
 
 fresh_edge:
 	TESTQ      BX, BX
-	JEQ        store_edge
+	JEQ        rows_edge
 	VMASKMOVPS (BX), Y0, Y2
 	VADDPS     Y2, Y15, Y15
 	VADDPS     Y2, Y14, Y14
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
 
 store_edge:
 	VMASKMOVPS Y15, Y0, (AX)
@@ -5566,9 +13886,149 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX2x3x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX2x2x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, FMA3
+TEXT ·runsAVX2x2x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), AX
+	MOVQ   b+32(FP), DX
+	MOVQ   bStep+40(FP), BX
+	MOVQ   runs+16(FP), SI
+	XORQ   DI, DI
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+
+run:
+	MOVQ k+8(FP), R8
+	SUBQ $0x04, R8
+	JCS  rest
+
+loop:
+	VMOVUPS      (DX), Y0
+	VBROADCASTSS (CX)(DI*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (AX)(DI*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y0
+	VBROADCASTSS (CX)(DI*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (AX)(DI*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y0
+	VBROADCASTSS (CX)(DI*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (AX)(DI*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y0
+	VBROADCASTSS (CX)(DI*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (AX)(DI*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	SUBQ         $0x04, R8
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R8
+	JEQ  end
+
+single:
+	VMOVUPS      (DX), Y0
+	VBROADCASTSS (CX)(DI*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (AX)(DI*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	DECQ         R8
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R8
+	ADDQ   R8, DI
+	DECQ   SI
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Y15, Y15
+	ADDQ   CX, DX
+	VADDPS (DX), Y14, Y14
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Y2
+	VADDPS  Y2, Y15, Y15
+	VADDPS  Y2, Y14, Y14
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+
+store_full:
+	VMOVUPS Y15, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Y14, (AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU    (DI), Y0
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y14, Y14
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VADDPS     Y2, Y14, Y14
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+
+store_edge:
+	VMASKMOVPS Y15, Y0, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y14, Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX2x3x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tileAVX2x3x1(SB), NOSPLIT, $0-88
+TEXT ·tileAVX2x3x1(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -5630,7 +14090,7 @@ loop:
 
 rest:
 	ADDQ $0x04, DI
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (BX), Y0
@@ -5645,13 +14105,14 @@ single:
 	DECQ         DI
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -5664,11 +14125,21 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Y2
 	VADDPS  Y2, Y15, Y15
 	VADDPS  Y2, Y14, Y14
 	VADDPS  Y2, Y13, Y13
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
 
 store_full:
 	VMOVUPS Y15, (AX)
@@ -5680,7 +14151,7 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU    (SI), Y0
+	VMOVDQU    (DI), Y0
 	TESTQ      DX, DX
 	JEQ        fresh_edge
 	MOVQ       AX, DX
@@ -5695,11 +14166,21 @@ edge:
 
 fresh_edge:
 	TESTQ      BX, BX
-	JEQ        store_edge
+	JEQ        rows_edge
 	VMASKMOVPS (BX), Y0, Y2
 	VADDPS     Y2, Y15, Y15
 	VADDPS     Y2, Y14, Y14
 	VADDPS     Y2, Y13, Y13
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
 
 store_edge:
 	VMASKMOVPS Y15, Y0, (AX)
@@ -5710,9 +14191,176 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX2x4x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX2x3x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, FMA3
+TEXT ·runsAVX2x3x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), AX
+	MOVQ   b+32(FP), BX
+	MOVQ   bStep+40(FP), SI
+	MOVQ   runs+16(FP), DI
+	XORQ   R8, R8
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+	VXORPS Y13, Y13, Y13
+
+run:
+	MOVQ k+8(FP), R9
+	SUBQ $0x04, R9
+	JCS  rest
+
+loop:
+	VMOVUPS      (BX), Y0
+	VBROADCASTSS (CX)(R8*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R8*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (AX)(R8*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	VMOVUPS      (BX), Y0
+	VBROADCASTSS (CX)(R8*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R8*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (AX)(R8*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	VMOVUPS      (BX), Y0
+	VBROADCASTSS (CX)(R8*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R8*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (AX)(R8*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	VMOVUPS      (BX), Y0
+	VBROADCASTSS (CX)(R8*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R8*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (AX)(R8*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	SUBQ         $0x04, R9
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R9
+	JEQ  end
+
+single:
+	VMOVUPS      (BX), Y0
+	VBROADCASTSS (CX)(R8*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R8*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (AX)(R8*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	DECQ         R9
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R9
+	ADDQ   R9, R8
+	DECQ   DI
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Y15, Y15
+	ADDQ   CX, DX
+	VADDPS (DX), Y14, Y14
+	ADDQ   CX, DX
+	VADDPS (DX), Y13, Y13
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Y2
+	VADDPS  Y2, Y15, Y15
+	VADDPS  Y2, Y14, Y14
+	VADDPS  Y2, Y13, Y13
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
+
+store_full:
+	VMOVUPS Y15, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Y14, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Y13, (AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU    (DI), Y0
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y14, Y14
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y13, Y13
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VADDPS     Y2, Y14, Y14
+	VADDPS     Y2, Y13, Y13
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
+
+store_edge:
+	VMASKMOVPS Y15, Y0, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y14, Y0, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y13, Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX2x4x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tileAVX2x4x1(SB), NOSPLIT, $0-88
+TEXT ·tileAVX2x4x1(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -5786,7 +14434,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R8
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (SI), Y0
@@ -5803,13 +14451,14 @@ single:
 	DECQ         R8
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -5824,12 +14473,24 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Y2
 	VADDPS  Y2, Y15, Y15
 	VADDPS  Y2, Y14, Y14
 	VADDPS  Y2, Y13, Y13
 	VADDPS  Y2, Y12, Y12
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y12, Y12
 
 store_full:
 	VMOVUPS Y15, (AX)
@@ -5843,7 +14504,7 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU    (SI), Y0
+	VMOVDQU    (DI), Y0
 	TESTQ      DX, DX
 	JEQ        fresh_edge
 	MOVQ       AX, DX
@@ -5861,12 +14522,24 @@ edge:
 
 fresh_edge:
 	TESTQ      BX, BX
-	JEQ        store_edge
+	JEQ        rows_edge
 	VMASKMOVPS (BX), Y0, Y2
 	VADDPS     Y2, Y15, Y15
 	VADDPS     Y2, Y14, Y14
 	VADDPS     Y2, Y13, Y13
 	VADDPS     Y2, Y12, Y12
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y12, Y12
 
 store_edge:
 	VMASKMOVPS Y15, Y0, (AX)
@@ -5879,9 +14552,203 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX2x5x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX2x4x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, FMA3
+TEXT ·runsAVX2x4x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), AX
+	MOVQ   b+32(FP), SI
+	MOVQ   bStep+40(FP), DI
+	MOVQ   runs+16(FP), R8
+	XORQ   R9, R9
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+	VXORPS Y13, Y13, Y13
+	VXORPS Y12, Y12, Y12
+
+run:
+	MOVQ k+8(FP), R10
+	SUBQ $0x04, R10
+	JCS  rest
+
+loop:
+	VMOVUPS      (SI), Y0
+	VBROADCASTSS (CX)(R9*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R9*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (BX)(R9*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VBROADCASTSS (AX)(R9*1), Y4
+	VFMADD231PS  Y0, Y4, Y12
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Y0
+	VBROADCASTSS (CX)(R9*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R9*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (BX)(R9*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VBROADCASTSS (AX)(R9*1), Y4
+	VFMADD231PS  Y0, Y4, Y12
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Y0
+	VBROADCASTSS (CX)(R9*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R9*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (BX)(R9*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VBROADCASTSS (AX)(R9*1), Y4
+	VFMADD231PS  Y0, Y4, Y12
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Y0
+	VBROADCASTSS (CX)(R9*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R9*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (BX)(R9*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VBROADCASTSS (AX)(R9*1), Y4
+	VFMADD231PS  Y0, Y4, Y12
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	SUBQ         $0x04, R10
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R10
+	JEQ  end
+
+single:
+	VMOVUPS      (SI), Y0
+	VBROADCASTSS (CX)(R9*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R9*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (BX)(R9*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VBROADCASTSS (AX)(R9*1), Y4
+	VFMADD231PS  Y0, Y4, Y12
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	DECQ         R10
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R10
+	ADDQ   R10, R9
+	DECQ   R8
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Y15, Y15
+	ADDQ   CX, DX
+	VADDPS (DX), Y14, Y14
+	ADDQ   CX, DX
+	VADDPS (DX), Y13, Y13
+	ADDQ   CX, DX
+	VADDPS (DX), Y12, Y12
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Y2
+	VADDPS  Y2, Y15, Y15
+	VADDPS  Y2, Y14, Y14
+	VADDPS  Y2, Y13, Y13
+	VADDPS  Y2, Y12, Y12
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y12, Y12
+
+store_full:
+	VMOVUPS Y15, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Y14, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Y13, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Y12, (AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU    (DI), Y0
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y14, Y14
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y13, Y13
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y12, Y12
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VADDPS     Y2, Y14, Y14
+	VADDPS     Y2, Y13, Y13
+	VADDPS     Y2, Y12, Y12
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y12, Y12
+
+store_edge:
+	VMASKMOVPS Y15, Y0, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y14, Y0, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y13, Y0, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y12, Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX2x5x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tileAVX2x5x1(SB), NOSPLIT, $0-88
+TEXT ·tileAVX2x5x1(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -5966,7 +14833,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R8
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (SI), Y0
@@ -5985,13 +14852,14 @@ single:
 	DECQ         R8
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -6008,13 +14876,27 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Y2
 	VADDPS  Y2, Y15, Y15
 	VADDPS  Y2, Y14, Y14
 	VADDPS  Y2, Y13, Y13
 	VADDPS  Y2, Y12, Y12
 	VADDPS  Y2, Y11, Y11
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y11, Y11
 
 store_full:
 	VMOVUPS Y15, (AX)
@@ -6030,7 +14912,7 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU    (SI), Y0
+	VMOVDQU    (DI), Y0
 	TESTQ      DX, DX
 	JEQ        fresh_edge
 	MOVQ       AX, DX
@@ -6051,13 +14933,27 @@ edge:
 
 fresh_edge:
 	TESTQ      BX, BX
-	JEQ        store_edge
+	JEQ        rows_edge
 	VMASKMOVPS (BX), Y0, Y2
 	VADDPS     Y2, Y15, Y15
 	VADDPS     Y2, Y14, Y14
 	VADDPS     Y2, Y13, Y13
 	VADDPS     Y2, Y12, Y12
 	VADDPS     Y2, Y11, Y11
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y11, Y11
 
 store_edge:
 	VMASKMOVPS Y15, Y0, (AX)
@@ -6072,9 +14968,230 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX2x6x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX2x5x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, FMA3
+TEXT ·runsAVX2x5x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), AX
+	MOVQ   b+32(FP), DI
+	MOVQ   bStep+40(FP), R8
+	MOVQ   runs+16(FP), R9
+	XORQ   R10, R10
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+	VXORPS Y13, Y13, Y13
+	VXORPS Y12, Y12, Y12
+	VXORPS Y11, Y11, Y11
+
+run:
+	MOVQ k+8(FP), R11
+	SUBQ $0x04, R11
+	JCS  rest
+
+loop:
+	VMOVUPS      (DI), Y0
+	VBROADCASTSS (CX)(R10*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R10*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (BX)(R10*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VBROADCASTSS (SI)(R10*1), Y4
+	VFMADD231PS  Y0, Y4, Y12
+	VBROADCASTSS (AX)(R10*1), Y5
+	VFMADD231PS  Y0, Y5, Y11
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	VMOVUPS      (DI), Y0
+	VBROADCASTSS (CX)(R10*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R10*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (BX)(R10*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VBROADCASTSS (SI)(R10*1), Y4
+	VFMADD231PS  Y0, Y4, Y12
+	VBROADCASTSS (AX)(R10*1), Y5
+	VFMADD231PS  Y0, Y5, Y11
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	VMOVUPS      (DI), Y0
+	VBROADCASTSS (CX)(R10*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R10*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (BX)(R10*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VBROADCASTSS (SI)(R10*1), Y4
+	VFMADD231PS  Y0, Y4, Y12
+	VBROADCASTSS (AX)(R10*1), Y5
+	VFMADD231PS  Y0, Y5, Y11
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	VMOVUPS      (DI), Y0
+	VBROADCASTSS (CX)(R10*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R10*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (BX)(R10*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VBROADCASTSS (SI)(R10*1), Y4
+	VFMADD231PS  Y0, Y4, Y12
+	VBROADCASTSS (AX)(R10*1), Y5
+	VFMADD231PS  Y0, Y5, Y11
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	SUBQ         $0x04, R11
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R11
+	JEQ  end
+
+single:
+	VMOVUPS      (DI), Y0
+	VBROADCASTSS (CX)(R10*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R10*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (BX)(R10*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VBROADCASTSS (SI)(R10*1), Y4
+	VFMADD231PS  Y0, Y4, Y12
+	VBROADCASTSS (AX)(R10*1), Y5
+	VFMADD231PS  Y0, Y5, Y11
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R11
+	ADDQ   R11, R10
+	DECQ   R9
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Y15, Y15
+	ADDQ   CX, DX
+	VADDPS (DX), Y14, Y14
+	ADDQ   CX, DX
+	VADDPS (DX), Y13, Y13
+	ADDQ   CX, DX
+	VADDPS (DX), Y12, Y12
+	ADDQ   CX, DX
+	VADDPS (DX), Y11, Y11
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Y2
+	VADDPS  Y2, Y15, Y15
+	VADDPS  Y2, Y14, Y14
+	VADDPS  Y2, Y13, Y13
+	VADDPS  Y2, Y12, Y12
+	VADDPS  Y2, Y11, Y11
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y11, Y11
+
+store_full:
+	VMOVUPS Y15, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Y14, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Y13, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Y12, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Y11, (AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU    (DI), Y0
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y14, Y14
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y13, Y13
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y12, Y12
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y11, Y11
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VADDPS     Y2, Y14, Y14
+	VADDPS     Y2, Y13, Y13
+	VADDPS     Y2, Y12, Y12
+	VADDPS     Y2, Y11, Y11
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y11, Y11
+
+store_edge:
+	VMASKMOVPS Y15, Y0, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y14, Y0, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y13, Y0, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y12, Y0, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y11, Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX2x6x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tileAVX2x6x1(SB), NOSPLIT, $0-88
+TEXT ·tileAVX2x6x1(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -6171,7 +15288,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R9
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (DI), Y0
@@ -6192,13 +15309,14 @@ single:
 	DECQ         R9
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -6217,7 +15335,7 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Y2
 	VADDPS  Y2, Y15, Y15
 	VADDPS  Y2, Y14, Y14
@@ -6225,6 +15343,22 @@ fresh_full:
 	VADDPS  Y2, Y12, Y12
 	VADDPS  Y2, Y11, Y11
 	VADDPS  Y2, Y10, Y10
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VBROADCASTSS 20(SI), Y2
+	VADDPS       Y2, Y10, Y10
 
 store_full:
 	VMOVUPS Y15, (AX)
@@ -6242,7 +15376,7 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU    (SI), Y0
+	VMOVDQU    (DI), Y0
 	TESTQ      DX, DX
 	JEQ        fresh_edge
 	MOVQ       AX, DX
@@ -6266,7 +15400,7 @@ edge:
 
 fresh_edge:
 	TESTQ      BX, BX
-	JEQ        store_edge
+	JEQ        rows_edge
 	VMASKMOVPS (BX), Y0, Y2
 	VADDPS     Y2, Y15, Y15
 	VADDPS     Y2, Y14, Y14
@@ -6274,6 +15408,22 @@ fresh_edge:
 	VADDPS     Y2, Y12, Y12
 	VADDPS     Y2, Y11, Y11
 	VADDPS     Y2, Y10, Y10
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VBROADCASTSS 20(SI), Y2
+	VADDPS       Y2, Y10, Y10
 
 store_edge:
 	VMASKMOVPS Y15, Y0, (AX)
@@ -6290,9 +15440,257 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX2x1x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX2x6x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, FMA3
+TEXT ·runsAVX2x6x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), AX
+	MOVQ   b+32(FP), R8
+	MOVQ   bStep+40(FP), R9
+	MOVQ   runs+16(FP), R10
+	XORQ   R11, R11
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+	VXORPS Y13, Y13, Y13
+	VXORPS Y12, Y12, Y12
+	VXORPS Y11, Y11, Y11
+	VXORPS Y10, Y10, Y10
+
+run:
+	MOVQ k+8(FP), R12
+	SUBQ $0x04, R12
+	JCS  rest
+
+loop:
+	VMOVUPS      (R8), Y0
+	VBROADCASTSS (CX)(R11*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (BX)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VBROADCASTSS (SI)(R11*1), Y4
+	VFMADD231PS  Y0, Y4, Y12
+	VBROADCASTSS (DI)(R11*1), Y5
+	VFMADD231PS  Y0, Y5, Y11
+	VBROADCASTSS (AX)(R11*1), Y6
+	VFMADD231PS  Y0, Y6, Y10
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
+	VBROADCASTSS (CX)(R11*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (BX)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VBROADCASTSS (SI)(R11*1), Y4
+	VFMADD231PS  Y0, Y4, Y12
+	VBROADCASTSS (DI)(R11*1), Y5
+	VFMADD231PS  Y0, Y5, Y11
+	VBROADCASTSS (AX)(R11*1), Y6
+	VFMADD231PS  Y0, Y6, Y10
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
+	VBROADCASTSS (CX)(R11*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (BX)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VBROADCASTSS (SI)(R11*1), Y4
+	VFMADD231PS  Y0, Y4, Y12
+	VBROADCASTSS (DI)(R11*1), Y5
+	VFMADD231PS  Y0, Y5, Y11
+	VBROADCASTSS (AX)(R11*1), Y6
+	VFMADD231PS  Y0, Y6, Y10
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
+	VBROADCASTSS (CX)(R11*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (BX)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VBROADCASTSS (SI)(R11*1), Y4
+	VFMADD231PS  Y0, Y4, Y12
+	VBROADCASTSS (DI)(R11*1), Y5
+	VFMADD231PS  Y0, Y5, Y11
+	VBROADCASTSS (AX)(R11*1), Y6
+	VFMADD231PS  Y0, Y6, Y10
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	SUBQ         $0x04, R12
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R12
+	JEQ  end
+
+single:
+	VMOVUPS      (R8), Y0
+	VBROADCASTSS (CX)(R11*1), Y1
+	VFMADD231PS  Y0, Y1, Y15
+	VBROADCASTSS (DX)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y14
+	VBROADCASTSS (BX)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VBROADCASTSS (SI)(R11*1), Y4
+	VFMADD231PS  Y0, Y4, Y12
+	VBROADCASTSS (DI)(R11*1), Y5
+	VFMADD231PS  Y0, Y5, Y11
+	VBROADCASTSS (AX)(R11*1), Y6
+	VFMADD231PS  Y0, Y6, Y10
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R12
+	ADDQ   R12, R11
+	DECQ   R10
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Y15, Y15
+	ADDQ   CX, DX
+	VADDPS (DX), Y14, Y14
+	ADDQ   CX, DX
+	VADDPS (DX), Y13, Y13
+	ADDQ   CX, DX
+	VADDPS (DX), Y12, Y12
+	ADDQ   CX, DX
+	VADDPS (DX), Y11, Y11
+	ADDQ   CX, DX
+	VADDPS (DX), Y10, Y10
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Y2
+	VADDPS  Y2, Y15, Y15
+	VADDPS  Y2, Y14, Y14
+	VADDPS  Y2, Y13, Y13
+	VADDPS  Y2, Y12, Y12
+	VADDPS  Y2, Y11, Y11
+	VADDPS  Y2, Y10, Y10
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VBROADCASTSS 20(SI), Y2
+	VADDPS       Y2, Y10, Y10
+
+store_full:
+	VMOVUPS Y15, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Y14, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Y13, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Y12, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Y11, (AX)
+	ADDQ    CX, AX
+	VMOVUPS Y10, (AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU    (DI), Y0
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y14, Y14
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y13, Y13
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y12, Y12
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y11, Y11
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y10, Y10
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VADDPS     Y2, Y14, Y14
+	VADDPS     Y2, Y13, Y13
+	VADDPS     Y2, Y12, Y12
+	VADDPS     Y2, Y11, Y11
+	VADDPS     Y2, Y10, Y10
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VBROADCASTSS 20(SI), Y2
+	VADDPS       Y2, Y10, Y10
+
+store_edge:
+	VMASKMOVPS Y15, Y0, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y14, Y0, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y13, Y0, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y12, Y0, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y11, Y0, (AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y10, Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX2x1x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tileAVX2x1x2(SB), NOSPLIT, $0-88
+TEXT ·tileAVX2x1x2(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -6333,7 +15731,7 @@ loop:
 
 rest:
 	ADDQ $0x04, SI
-	JEQ  sum
+	JEQ  end
 
 single:
 	VBROADCASTSS (AX), Y0
@@ -6344,13 +15742,14 @@ single:
 	DECQ         SI
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), CX
 	MOVQ   bias+80(FP), DX
-	MOVQ   mask+64(FP), BX
-	TESTQ  BX, BX
+	MOVQ   rowBias+88(FP), BX
+	MOVQ   mask+64(FP), SI
+	TESTQ  SI, SI
 	JNE    edge
 	TESTQ  CX, CX
 	JEQ    fresh_full
@@ -6360,11 +15759,18 @@ sum:
 
 fresh_full:
 	TESTQ   DX, DX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (DX), Y2
 	VADDPS  Y2, Y15, Y15
 	VMOVUPS 32(DX), Y2
 	VADDPS  Y2, Y14, Y14
+
+rows_full:
+	TESTQ        BX, BX
+	JEQ          store_full
+	VBROADCASTSS (BX), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
 
 store_full:
 	VMOVUPS Y15, (AX)
@@ -6373,8 +15779,8 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU    (BX), Y0
-	VMOVDQU    32(BX), Y1
+	VMOVDQU    (SI), Y0
+	VMOVDQU    32(SI), Y1
 	TESTQ      CX, CX
 	JEQ        fresh_edge
 	MOVQ       AX, CX
@@ -6385,11 +15791,18 @@ edge:
 
 fresh_edge:
 	TESTQ      DX, DX
-	JEQ        store_edge
+	JEQ        rows_edge
 	VMASKMOVPS (DX), Y0, Y2
 	VADDPS     Y2, Y15, Y15
 	VMASKMOVPS 32(DX), Y1, Y2
 	VADDPS     Y2, Y14, Y14
+
+rows_edge:
+	TESTQ        BX, BX
+	JEQ          store_edge
+	VBROADCASTSS (BX), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
 
 store_edge:
 	VMASKMOVPS Y15, Y0, (AX)
@@ -6397,9 +15810,135 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX2x2x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX2x1x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, FMA3
+TEXT ·runsAVX2x1x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), AX
+	MOVQ   b+32(FP), CX
+	MOVQ   bStep+40(FP), DX
+	MOVQ   runs+16(FP), BX
+	XORQ   SI, SI
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+
+run:
+	MOVQ k+8(FP), DI
+	SUBQ $0x04, DI
+	JCS  rest
+
+loop:
+	VBROADCASTSS (AX)(SI*1), Y0
+	VFMADD231PS  (CX), Y0, Y15
+	VFMADD231PS  32(CX), Y0, Y14
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	VBROADCASTSS (AX)(SI*1), Y0
+	VFMADD231PS  (CX), Y0, Y15
+	VFMADD231PS  32(CX), Y0, Y14
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	VBROADCASTSS (AX)(SI*1), Y0
+	VFMADD231PS  (CX), Y0, Y15
+	VFMADD231PS  32(CX), Y0, Y14
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	VBROADCASTSS (AX)(SI*1), Y0
+	VFMADD231PS  (CX), Y0, Y15
+	VFMADD231PS  32(CX), Y0, Y14
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	SUBQ         $0x04, DI
+	JCC          loop
+
+rest:
+	ADDQ $0x04, DI
+	JEQ  end
+
+single:
+	VBROADCASTSS (AX)(SI*1), Y0
+	VFMADD231PS  (CX), Y0, Y15
+	VFMADD231PS  32(CX), Y0, Y14
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	DECQ         DI
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), DI
+	ADDQ   DI, SI
+	DECQ   BX
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), CX
+	MOVQ   bias+80(FP), DX
+	MOVQ   rowBias+88(FP), BX
+	MOVQ   mask+64(FP), SI
+	TESTQ  SI, SI
+	JNE    edge
+	TESTQ  CX, CX
+	JEQ    fresh_full
+	MOVQ   AX, CX
+	VADDPS (CX), Y15, Y15
+	VADDPS 32(CX), Y14, Y14
+
+fresh_full:
+	TESTQ   DX, DX
+	JEQ     rows_full
+	VMOVUPS (DX), Y2
+	VADDPS  Y2, Y15, Y15
+	VMOVUPS 32(DX), Y2
+	VADDPS  Y2, Y14, Y14
+
+rows_full:
+	TESTQ        BX, BX
+	JEQ          store_full
+	VBROADCASTSS (BX), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+
+store_full:
+	VMOVUPS Y15, (AX)
+	VMOVUPS Y14, 32(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU    (SI), Y0
+	VMOVDQU    32(SI), Y1
+	TESTQ      CX, CX
+	JEQ        fresh_edge
+	MOVQ       AX, CX
+	VMASKMOVPS (CX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VMASKMOVPS 32(CX), Y1, Y2
+	VADDPS     Y2, Y14, Y14
+
+fresh_edge:
+	TESTQ      DX, DX
+	JEQ        rows_edge
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y14, Y14
+
+rows_edge:
+	TESTQ        BX, BX
+	JEQ          store_edge
+	VBROADCASTSS (BX), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+
+store_edge:
+	VMASKMOVPS Y15, Y0, (AX)
+	VMASKMOVPS Y14, Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX2x2x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tileAVX2x2x2(SB), NOSPLIT, $0-88
+TEXT ·tileAVX2x2x2(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -6464,7 +16003,7 @@ loop:
 
 rest:
 	ADDQ $0x04, DI
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (BX), Y0
@@ -6480,13 +16019,14 @@ single:
 	DECQ         DI
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -6499,13 +16039,23 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Y2
 	VADDPS  Y2, Y15, Y15
 	VADDPS  Y2, Y13, Y13
 	VMOVUPS 32(BX), Y2
 	VADDPS  Y2, Y14, Y14
 	VADDPS  Y2, Y12, Y12
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
 
 store_full:
 	VMOVUPS Y15, (AX)
@@ -6517,8 +16067,8 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU    (SI), Y0
-	VMOVDQU    32(SI), Y1
+	VMOVDQU    (DI), Y0
+	VMOVDQU    32(DI), Y1
 	TESTQ      DX, DX
 	JEQ        fresh_edge
 	MOVQ       AX, DX
@@ -6534,13 +16084,23 @@ edge:
 
 fresh_edge:
 	TESTQ      BX, BX
-	JEQ        store_edge
+	JEQ        rows_edge
 	VMASKMOVPS (BX), Y0, Y2
 	VADDPS     Y2, Y15, Y15
 	VADDPS     Y2, Y13, Y13
 	VMASKMOVPS 32(BX), Y1, Y2
 	VADDPS     Y2, Y14, Y14
 	VADDPS     Y2, Y12, Y12
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
 
 store_edge:
 	VMASKMOVPS Y15, Y0, (AX)
@@ -6551,9 +16111,187 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX2x3x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX2x2x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, FMA3
+TEXT ·runsAVX2x2x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), AX
+	MOVQ   b+32(FP), DX
+	MOVQ   bStep+40(FP), BX
+	MOVQ   runs+16(FP), SI
+	XORQ   DI, DI
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+	VXORPS Y13, Y13, Y13
+	VXORPS Y12, Y12, Y12
+
+run:
+	MOVQ k+8(FP), R8
+	SUBQ $0x04, R8
+	JCS  rest
+
+loop:
+	VMOVUPS      (DX), Y0
+	VMOVUPS      32(DX), Y1
+	VBROADCASTSS (CX)(DI*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DI*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y0
+	VMOVUPS      32(DX), Y1
+	VBROADCASTSS (CX)(DI*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DI*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y0
+	VMOVUPS      32(DX), Y1
+	VBROADCASTSS (CX)(DI*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DI*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	VMOVUPS      (DX), Y0
+	VMOVUPS      32(DX), Y1
+	VBROADCASTSS (CX)(DI*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DI*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	SUBQ         $0x04, R8
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R8
+	JEQ  end
+
+single:
+	VMOVUPS      (DX), Y0
+	VMOVUPS      32(DX), Y1
+	VBROADCASTSS (CX)(DI*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DI*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	DECQ         R8
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R8
+	ADDQ   R8, DI
+	DECQ   SI
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Y15, Y15
+	VADDPS 32(DX), Y14, Y14
+	ADDQ   CX, DX
+	VADDPS (DX), Y13, Y13
+	VADDPS 32(DX), Y12, Y12
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Y2
+	VADDPS  Y2, Y15, Y15
+	VADDPS  Y2, Y13, Y13
+	VMOVUPS 32(BX), Y2
+	VADDPS  Y2, Y14, Y14
+	VADDPS  Y2, Y12, Y12
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+
+store_full:
+	VMOVUPS Y15, (AX)
+	VMOVUPS Y14, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y13, (AX)
+	VMOVUPS Y12, 32(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU    (DI), Y0
+	VMOVDQU    32(DI), Y1
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y14, Y14
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y13, Y13
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y12, Y12
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VADDPS     Y2, Y13, Y13
+	VMASKMOVPS 32(BX), Y1, Y2
+	VADDPS     Y2, Y14, Y14
+	VADDPS     Y2, Y12, Y12
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+
+store_edge:
+	VMASKMOVPS Y15, Y0, (AX)
+	VMASKMOVPS Y14, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y13, Y0, (AX)
+	VMASKMOVPS Y12, Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX2x3x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tileAVX2x3x2(SB), NOSPLIT, $0-88
+TEXT ·tileAVX2x3x2(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -6634,7 +16372,7 @@ loop:
 
 rest:
 	ADDQ $0x04, DI
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (BX), Y0
@@ -6653,13 +16391,14 @@ single:
 	DECQ         DI
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -6675,7 +16414,7 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Y2
 	VADDPS  Y2, Y15, Y15
 	VADDPS  Y2, Y13, Y13
@@ -6684,6 +16423,19 @@ fresh_full:
 	VADDPS  Y2, Y14, Y14
 	VADDPS  Y2, Y12, Y12
 	VADDPS  Y2, Y10, Y10
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
 
 store_full:
 	VMOVUPS Y15, (AX)
@@ -6698,8 +16450,8 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU    (SI), Y0
-	VMOVDQU    32(SI), Y1
+	VMOVDQU    (DI), Y0
+	VMOVDQU    32(DI), Y1
 	TESTQ      DX, DX
 	JEQ        fresh_edge
 	MOVQ       AX, DX
@@ -6720,7 +16472,7 @@ edge:
 
 fresh_edge:
 	TESTQ      BX, BX
-	JEQ        store_edge
+	JEQ        rows_edge
 	VMASKMOVPS (BX), Y0, Y2
 	VADDPS     Y2, Y15, Y15
 	VADDPS     Y2, Y13, Y13
@@ -6729,6 +16481,19 @@ fresh_edge:
 	VADDPS     Y2, Y14, Y14
 	VADDPS     Y2, Y12, Y12
 	VADDPS     Y2, Y10, Y10
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
 
 store_edge:
 	VMASKMOVPS Y15, Y0, (AX)
@@ -6742,9 +16507,229 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX2x4x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX2x3x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, FMA3
+TEXT ·runsAVX2x3x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), AX
+	MOVQ   b+32(FP), BX
+	MOVQ   bStep+40(FP), SI
+	MOVQ   runs+16(FP), DI
+	XORQ   R8, R8
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+	VXORPS Y13, Y13, Y13
+	VXORPS Y12, Y12, Y12
+	VXORPS Y11, Y11, Y11
+	VXORPS Y10, Y10, Y10
+
+run:
+	MOVQ k+8(FP), R9
+	SUBQ $0x04, R9
+	JCS  rest
+
+loop:
+	VMOVUPS      (BX), Y0
+	VMOVUPS      32(BX), Y1
+	VBROADCASTSS (CX)(R8*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R8*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (AX)(R8*1), Y4
+	VFMADD231PS  Y0, Y4, Y11
+	VFMADD231PS  Y1, Y4, Y10
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	VMOVUPS      (BX), Y0
+	VMOVUPS      32(BX), Y1
+	VBROADCASTSS (CX)(R8*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R8*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (AX)(R8*1), Y4
+	VFMADD231PS  Y0, Y4, Y11
+	VFMADD231PS  Y1, Y4, Y10
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	VMOVUPS      (BX), Y0
+	VMOVUPS      32(BX), Y1
+	VBROADCASTSS (CX)(R8*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R8*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (AX)(R8*1), Y4
+	VFMADD231PS  Y0, Y4, Y11
+	VFMADD231PS  Y1, Y4, Y10
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	VMOVUPS      (BX), Y0
+	VMOVUPS      32(BX), Y1
+	VBROADCASTSS (CX)(R8*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R8*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (AX)(R8*1), Y4
+	VFMADD231PS  Y0, Y4, Y11
+	VFMADD231PS  Y1, Y4, Y10
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	SUBQ         $0x04, R9
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R9
+	JEQ  end
+
+single:
+	VMOVUPS      (BX), Y0
+	VMOVUPS      32(BX), Y1
+	VBROADCASTSS (CX)(R8*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R8*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (AX)(R8*1), Y4
+	VFMADD231PS  Y0, Y4, Y11
+	VFMADD231PS  Y1, Y4, Y10
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	DECQ         R9
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R9
+	ADDQ   R9, R8
+	DECQ   DI
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Y15, Y15
+	VADDPS 32(DX), Y14, Y14
+	ADDQ   CX, DX
+	VADDPS (DX), Y13, Y13
+	VADDPS 32(DX), Y12, Y12
+	ADDQ   CX, DX
+	VADDPS (DX), Y11, Y11
+	VADDPS 32(DX), Y10, Y10
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Y2
+	VADDPS  Y2, Y15, Y15
+	VADDPS  Y2, Y13, Y13
+	VADDPS  Y2, Y11, Y11
+	VMOVUPS 32(BX), Y2
+	VADDPS  Y2, Y14, Y14
+	VADDPS  Y2, Y12, Y12
+	VADDPS  Y2, Y10, Y10
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
+
+store_full:
+	VMOVUPS Y15, (AX)
+	VMOVUPS Y14, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y13, (AX)
+	VMOVUPS Y12, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y11, (AX)
+	VMOVUPS Y10, 32(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU    (DI), Y0
+	VMOVDQU    32(DI), Y1
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y14, Y14
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y13, Y13
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y12, Y12
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y11, Y11
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y10, Y10
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VADDPS     Y2, Y13, Y13
+	VADDPS     Y2, Y11, Y11
+	VMASKMOVPS 32(BX), Y1, Y2
+	VADDPS     Y2, Y14, Y14
+	VADDPS     Y2, Y12, Y12
+	VADDPS     Y2, Y10, Y10
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
+
+store_edge:
+	VMASKMOVPS Y15, Y0, (AX)
+	VMASKMOVPS Y14, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y13, Y0, (AX)
+	VMASKMOVPS Y12, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y11, Y0, (AX)
+	VMASKMOVPS Y10, Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX2x4x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tileAVX2x4x2(SB), NOSPLIT, $0-88
+TEXT ·tileAVX2x4x2(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -6842,7 +16827,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R8
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (SI), Y0
@@ -6864,13 +16849,14 @@ single:
 	DECQ         R8
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -6889,7 +16875,7 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Y2
 	VADDPS  Y2, Y15, Y15
 	VADDPS  Y2, Y13, Y13
@@ -6900,6 +16886,22 @@ fresh_full:
 	VADDPS  Y2, Y12, Y12
 	VADDPS  Y2, Y10, Y10
 	VADDPS  Y2, Y8, Y8
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y9, Y9
+	VADDPS       Y2, Y8, Y8
 
 store_full:
 	VMOVUPS Y15, (AX)
@@ -6917,8 +16919,8 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU    (SI), Y0
-	VMOVDQU    32(SI), Y1
+	VMOVDQU    (DI), Y0
+	VMOVDQU    32(DI), Y1
 	TESTQ      DX, DX
 	JEQ        fresh_edge
 	MOVQ       AX, DX
@@ -6944,7 +16946,7 @@ edge:
 
 fresh_edge:
 	TESTQ      BX, BX
-	JEQ        store_edge
+	JEQ        rows_edge
 	VMASKMOVPS (BX), Y0, Y2
 	VADDPS     Y2, Y15, Y15
 	VADDPS     Y2, Y13, Y13
@@ -6955,6 +16957,22 @@ fresh_edge:
 	VADDPS     Y2, Y12, Y12
 	VADDPS     Y2, Y10, Y10
 	VADDPS     Y2, Y8, Y8
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y9, Y9
+	VADDPS       Y2, Y8, Y8
 
 store_edge:
 	VMASKMOVPS Y15, Y0, (AX)
@@ -6971,9 +16989,271 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX2x5x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX2x4x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, FMA3
+TEXT ·runsAVX2x4x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), AX
+	MOVQ   b+32(FP), SI
+	MOVQ   bStep+40(FP), DI
+	MOVQ   runs+16(FP), R8
+	XORQ   R9, R9
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+	VXORPS Y13, Y13, Y13
+	VXORPS Y12, Y12, Y12
+	VXORPS Y11, Y11, Y11
+	VXORPS Y10, Y10, Y10
+	VXORPS Y9, Y9, Y9
+	VXORPS Y8, Y8, Y8
+
+run:
+	MOVQ k+8(FP), R10
+	SUBQ $0x04, R10
+	JCS  rest
+
+loop:
+	VMOVUPS      (SI), Y0
+	VMOVUPS      32(SI), Y1
+	VBROADCASTSS (CX)(R9*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R9*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R9*1), Y4
+	VFMADD231PS  Y0, Y4, Y11
+	VFMADD231PS  Y1, Y4, Y10
+	VBROADCASTSS (AX)(R9*1), Y5
+	VFMADD231PS  Y0, Y5, Y9
+	VFMADD231PS  Y1, Y5, Y8
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Y0
+	VMOVUPS      32(SI), Y1
+	VBROADCASTSS (CX)(R9*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R9*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R9*1), Y4
+	VFMADD231PS  Y0, Y4, Y11
+	VFMADD231PS  Y1, Y4, Y10
+	VBROADCASTSS (AX)(R9*1), Y5
+	VFMADD231PS  Y0, Y5, Y9
+	VFMADD231PS  Y1, Y5, Y8
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Y0
+	VMOVUPS      32(SI), Y1
+	VBROADCASTSS (CX)(R9*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R9*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R9*1), Y4
+	VFMADD231PS  Y0, Y4, Y11
+	VFMADD231PS  Y1, Y4, Y10
+	VBROADCASTSS (AX)(R9*1), Y5
+	VFMADD231PS  Y0, Y5, Y9
+	VFMADD231PS  Y1, Y5, Y8
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	VMOVUPS      (SI), Y0
+	VMOVUPS      32(SI), Y1
+	VBROADCASTSS (CX)(R9*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R9*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R9*1), Y4
+	VFMADD231PS  Y0, Y4, Y11
+	VFMADD231PS  Y1, Y4, Y10
+	VBROADCASTSS (AX)(R9*1), Y5
+	VFMADD231PS  Y0, Y5, Y9
+	VFMADD231PS  Y1, Y5, Y8
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	SUBQ         $0x04, R10
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R10
+	JEQ  end
+
+single:
+	VMOVUPS      (SI), Y0
+	VMOVUPS      32(SI), Y1
+	VBROADCASTSS (CX)(R9*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R9*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R9*1), Y4
+	VFMADD231PS  Y0, Y4, Y11
+	VFMADD231PS  Y1, Y4, Y10
+	VBROADCASTSS (AX)(R9*1), Y5
+	VFMADD231PS  Y0, Y5, Y9
+	VFMADD231PS  Y1, Y5, Y8
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	DECQ         R10
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R10
+	ADDQ   R10, R9
+	DECQ   R8
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Y15, Y15
+	VADDPS 32(DX), Y14, Y14
+	ADDQ   CX, DX
+	VADDPS (DX), Y13, Y13
+	VADDPS 32(DX), Y12, Y12
+	ADDQ   CX, DX
+	VADDPS (DX), Y11, Y11
+	VADDPS 32(DX), Y10, Y10
+	ADDQ   CX, DX
+	VADDPS (DX), Y9, Y9
+	VADDPS 32(DX), Y8, Y8
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Y2
+	VADDPS  Y2, Y15, Y15
+	VADDPS  Y2, Y13, Y13
+	VADDPS  Y2, Y11, Y11
+	VADDPS  Y2, Y9, Y9
+	VMOVUPS 32(BX), Y2
+	VADDPS  Y2, Y14, Y14
+	VADDPS  Y2, Y12, Y12
+	VADDPS  Y2, Y10, Y10
+	VADDPS  Y2, Y8, Y8
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y9, Y9
+	VADDPS       Y2, Y8, Y8
+
+store_full:
+	VMOVUPS Y15, (AX)
+	VMOVUPS Y14, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y13, (AX)
+	VMOVUPS Y12, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y11, (AX)
+	VMOVUPS Y10, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y9, (AX)
+	VMOVUPS Y8, 32(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU    (DI), Y0
+	VMOVDQU    32(DI), Y1
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y14, Y14
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y13, Y13
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y12, Y12
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y11, Y11
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y10, Y10
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y9, Y9
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y8, Y8
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VADDPS     Y2, Y13, Y13
+	VADDPS     Y2, Y11, Y11
+	VADDPS     Y2, Y9, Y9
+	VMASKMOVPS 32(BX), Y1, Y2
+	VADDPS     Y2, Y14, Y14
+	VADDPS     Y2, Y12, Y12
+	VADDPS     Y2, Y10, Y10
+	VADDPS     Y2, Y8, Y8
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y9, Y9
+	VADDPS       Y2, Y8, Y8
+
+store_edge:
+	VMASKMOVPS Y15, Y0, (AX)
+	VMASKMOVPS Y14, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y13, Y0, (AX)
+	VMASKMOVPS Y12, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y11, Y0, (AX)
+	VMASKMOVPS Y10, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y9, Y0, (AX)
+	VMASKMOVPS Y8, Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX2x5x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tileAVX2x5x2(SB), NOSPLIT, $0-88
+TEXT ·tileAVX2x5x2(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -7087,7 +17367,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R8
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (SI), Y0
@@ -7112,13 +17392,14 @@ single:
 	DECQ         R8
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -7140,7 +17421,7 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Y2
 	VADDPS  Y2, Y15, Y15
 	VADDPS  Y2, Y13, Y13
@@ -7153,6 +17434,25 @@ fresh_full:
 	VADDPS  Y2, Y10, Y10
 	VADDPS  Y2, Y8, Y8
 	VADDPS  Y2, Y6, Y6
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y9, Y9
+	VADDPS       Y2, Y8, Y8
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y7, Y7
+	VADDPS       Y2, Y6, Y6
 
 store_full:
 	VMOVUPS Y15, (AX)
@@ -7173,8 +17473,8 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU    (SI), Y0
-	VMOVDQU    32(SI), Y1
+	VMOVDQU    (DI), Y0
+	VMOVDQU    32(DI), Y1
 	TESTQ      DX, DX
 	JEQ        fresh_edge
 	MOVQ       AX, DX
@@ -7205,7 +17505,7 @@ edge:
 
 fresh_edge:
 	TESTQ      BX, BX
-	JEQ        store_edge
+	JEQ        rows_edge
 	VMASKMOVPS (BX), Y0, Y2
 	VADDPS     Y2, Y15, Y15
 	VADDPS     Y2, Y13, Y13
@@ -7218,6 +17518,25 @@ fresh_edge:
 	VADDPS     Y2, Y10, Y10
 	VADDPS     Y2, Y8, Y8
 	VADDPS     Y2, Y6, Y6
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y9, Y9
+	VADDPS       Y2, Y8, Y8
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y7, Y7
+	VADDPS       Y2, Y6, Y6
 
 store_edge:
 	VMASKMOVPS Y15, Y0, (AX)
@@ -7237,9 +17556,313 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX2x6x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX2x5x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, FMA3
+TEXT ·runsAVX2x5x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), AX
+	MOVQ   b+32(FP), DI
+	MOVQ   bStep+40(FP), R8
+	MOVQ   runs+16(FP), R9
+	XORQ   R10, R10
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+	VXORPS Y13, Y13, Y13
+	VXORPS Y12, Y12, Y12
+	VXORPS Y11, Y11, Y11
+	VXORPS Y10, Y10, Y10
+	VXORPS Y9, Y9, Y9
+	VXORPS Y8, Y8, Y8
+	VXORPS Y7, Y7, Y7
+	VXORPS Y6, Y6, Y6
+
+run:
+	MOVQ k+8(FP), R11
+	SUBQ $0x04, R11
+	JCS  rest
+
+loop:
+	VMOVUPS      (DI), Y0
+	VMOVUPS      32(DI), Y1
+	VBROADCASTSS (CX)(R10*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R10*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R10*1), Y4
+	VFMADD231PS  Y0, Y4, Y11
+	VFMADD231PS  Y1, Y4, Y10
+	VBROADCASTSS (SI)(R10*1), Y5
+	VFMADD231PS  Y0, Y5, Y9
+	VFMADD231PS  Y1, Y5, Y8
+	VBROADCASTSS (AX)(R10*1), Y2
+	VFMADD231PS  Y0, Y2, Y7
+	VFMADD231PS  Y1, Y2, Y6
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	VMOVUPS      (DI), Y0
+	VMOVUPS      32(DI), Y1
+	VBROADCASTSS (CX)(R10*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R10*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R10*1), Y4
+	VFMADD231PS  Y0, Y4, Y11
+	VFMADD231PS  Y1, Y4, Y10
+	VBROADCASTSS (SI)(R10*1), Y5
+	VFMADD231PS  Y0, Y5, Y9
+	VFMADD231PS  Y1, Y5, Y8
+	VBROADCASTSS (AX)(R10*1), Y2
+	VFMADD231PS  Y0, Y2, Y7
+	VFMADD231PS  Y1, Y2, Y6
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	VMOVUPS      (DI), Y0
+	VMOVUPS      32(DI), Y1
+	VBROADCASTSS (CX)(R10*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R10*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R10*1), Y4
+	VFMADD231PS  Y0, Y4, Y11
+	VFMADD231PS  Y1, Y4, Y10
+	VBROADCASTSS (SI)(R10*1), Y5
+	VFMADD231PS  Y0, Y5, Y9
+	VFMADD231PS  Y1, Y5, Y8
+	VBROADCASTSS (AX)(R10*1), Y2
+	VFMADD231PS  Y0, Y2, Y7
+	VFMADD231PS  Y1, Y2, Y6
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	VMOVUPS      (DI), Y0
+	VMOVUPS      32(DI), Y1
+	VBROADCASTSS (CX)(R10*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R10*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R10*1), Y4
+	VFMADD231PS  Y0, Y4, Y11
+	VFMADD231PS  Y1, Y4, Y10
+	VBROADCASTSS (SI)(R10*1), Y5
+	VFMADD231PS  Y0, Y5, Y9
+	VFMADD231PS  Y1, Y5, Y8
+	VBROADCASTSS (AX)(R10*1), Y2
+	VFMADD231PS  Y0, Y2, Y7
+	VFMADD231PS  Y1, Y2, Y6
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	SUBQ         $0x04, R11
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R11
+	JEQ  end
+
+single:
+	VMOVUPS      (DI), Y0
+	VMOVUPS      32(DI), Y1
+	VBROADCASTSS (CX)(R10*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R10*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R10*1), Y4
+	VFMADD231PS  Y0, Y4, Y11
+	VFMADD231PS  Y1, Y4, Y10
+	VBROADCASTSS (SI)(R10*1), Y5
+	VFMADD231PS  Y0, Y5, Y9
+	VFMADD231PS  Y1, Y5, Y8
+	VBROADCASTSS (AX)(R10*1), Y2
+	VFMADD231PS  Y0, Y2, Y7
+	VFMADD231PS  Y1, Y2, Y6
+	ADDQ         $0x04, R10
+	ADDQ         R8, DI
+	DECQ         R11
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R11
+	ADDQ   R11, R10
+	DECQ   R9
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Y15, Y15
+	VADDPS 32(DX), Y14, Y14
+	ADDQ   CX, DX
+	VADDPS (DX), Y13, Y13
+	VADDPS 32(DX), Y12, Y12
+	ADDQ   CX, DX
+	VADDPS (DX), Y11, Y11
+	VADDPS 32(DX), Y10, Y10
+	ADDQ   CX, DX
+	VADDPS (DX), Y9, Y9
+	VADDPS 32(DX), Y8, Y8
+	ADDQ   CX, DX
+	VADDPS (DX), Y7, Y7
+	VADDPS 32(DX), Y6, Y6
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Y2
+	VADDPS  Y2, Y15, Y15
+	VADDPS  Y2, Y13, Y13
+	VADDPS  Y2, Y11, Y11
+	VADDPS  Y2, Y9, Y9
+	VADDPS  Y2, Y7, Y7
+	VMOVUPS 32(BX), Y2
+	VADDPS  Y2, Y14, Y14
+	VADDPS  Y2, Y12, Y12
+	VADDPS  Y2, Y10, Y10
+	VADDPS  Y2, Y8, Y8
+	VADDPS  Y2, Y6, Y6
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y9, Y9
+	VADDPS       Y2, Y8, Y8
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y7, Y7
+	VADDPS       Y2, Y6, Y6
+
+store_full:
+	VMOVUPS Y15, (AX)
+	VMOVUPS Y14, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y13, (AX)
+	VMOVUPS Y12, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y11, (AX)
+	VMOVUPS Y10, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y9, (AX)
+	VMOVUPS Y8, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y7, (AX)
+	VMOVUPS Y6, 32(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU    (DI), Y0
+	VMOVDQU    32(DI), Y1
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y14, Y14
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y13, Y13
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y12, Y12
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y11, Y11
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y10, Y10
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y9, Y9
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y8, Y8
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y7, Y7
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y6, Y6
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VADDPS     Y2, Y13, Y13
+	VADDPS     Y2, Y11, Y11
+	VADDPS     Y2, Y9, Y9
+	VADDPS     Y2, Y7, Y7
+	VMASKMOVPS 32(BX), Y1, Y2
+	VADDPS     Y2, Y14, Y14
+	VADDPS     Y2, Y12, Y12
+	VADDPS     Y2, Y10, Y10
+	VADDPS     Y2, Y8, Y8
+	VADDPS     Y2, Y6, Y6
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y9, Y9
+	VADDPS       Y2, Y8, Y8
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y7, Y7
+	VADDPS       Y2, Y6, Y6
+
+store_edge:
+	VMASKMOVPS Y15, Y0, (AX)
+	VMASKMOVPS Y14, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y13, Y0, (AX)
+	VMASKMOVPS Y12, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y11, Y0, (AX)
+	VMASKMOVPS Y10, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y9, Y0, (AX)
+	VMASKMOVPS Y8, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y7, Y0, (AX)
+	VMASKMOVPS Y6, Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX2x6x2(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tileAVX2x6x2(SB), NOSPLIT, $0-88
+TEXT ·tileAVX2x6x2(SB), NOSPLIT, $0-96
 	MOVQ       c+48(FP), AX
 	MOVQ       cRow+56(FP), CX
 	PREFETCHT0 (AX)
@@ -7370,7 +17993,7 @@ loop:
 
 rest:
 	ADDQ $0x04, R9
-	JEQ  sum
+	JEQ  end
 
 single:
 	VMOVUPS      (DI), Y0
@@ -7398,13 +18021,14 @@ single:
 	DECQ         R9
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), DX
 	MOVQ   bias+80(FP), BX
-	MOVQ   mask+64(FP), SI
-	TESTQ  SI, SI
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
 	JNE    edge
 	TESTQ  DX, DX
 	JEQ    fresh_full
@@ -7429,7 +18053,7 @@ sum:
 
 fresh_full:
 	TESTQ   BX, BX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (BX), Y2
 	VADDPS  Y2, Y15, Y15
 	VADDPS  Y2, Y13, Y13
@@ -7444,6 +18068,28 @@ fresh_full:
 	VADDPS  Y2, Y8, Y8
 	VADDPS  Y2, Y6, Y6
 	VADDPS  Y2, Y4, Y4
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y9, Y9
+	VADDPS       Y2, Y8, Y8
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y7, Y7
+	VADDPS       Y2, Y6, Y6
+	VBROADCASTSS 20(SI), Y2
+	VADDPS       Y2, Y5, Y5
+	VADDPS       Y2, Y4, Y4
 
 store_full:
 	VMOVUPS Y15, (AX)
@@ -7467,8 +18113,8 @@ store_full:
 	RET
 
 edge:
-	VMOVDQU    (SI), Y0
-	VMOVDQU    32(SI), Y1
+	VMOVDQU    (DI), Y0
+	VMOVDQU    32(DI), Y1
 	TESTQ      DX, DX
 	JEQ        fresh_edge
 	MOVQ       AX, DX
@@ -7504,7 +18150,7 @@ edge:
 
 fresh_edge:
 	TESTQ      BX, BX
-	JEQ        store_edge
+	JEQ        rows_edge
 	VMASKMOVPS (BX), Y0, Y2
 	VADDPS     Y2, Y15, Y15
 	VADDPS     Y2, Y13, Y13
@@ -7519,6 +18165,28 @@ fresh_edge:
 	VADDPS     Y2, Y8, Y8
 	VADDPS     Y2, Y6, Y6
 	VADDPS     Y2, Y4, Y4
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y9, Y9
+	VADDPS       Y2, Y8, Y8
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y7, Y7
+	VADDPS       Y2, Y6, Y6
+	VBROADCASTSS 20(SI), Y2
+	VADDPS       Y2, Y5, Y5
+	VADDPS       Y2, Y4, Y4
 
 store_edge:
 	VMASKMOVPS Y15, Y0, (AX)
@@ -7541,9 +18209,2110 @@ store_edge:
 	VZEROUPPER
 	RET
 
-// func tileAVX2x1x8(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32)
+// func runsAVX2x6x2(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
 // Requires: AVX, FMA3
-TEXT ·tileAVX2x1x8(SB), NOSPLIT, $0-88
+TEXT ·runsAVX2x6x2(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), SI
+	MOVQ   32(AX), DI
+	MOVQ   40(AX), AX
+	MOVQ   b+32(FP), R8
+	MOVQ   bStep+40(FP), R9
+	MOVQ   runs+16(FP), R10
+	XORQ   R11, R11
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+	VXORPS Y13, Y13, Y13
+	VXORPS Y12, Y12, Y12
+	VXORPS Y11, Y11, Y11
+	VXORPS Y10, Y10, Y10
+	VXORPS Y9, Y9, Y9
+	VXORPS Y8, Y8, Y8
+	VXORPS Y7, Y7, Y7
+	VXORPS Y6, Y6, Y6
+	VXORPS Y5, Y5, Y5
+	VXORPS Y4, Y4, Y4
+
+run:
+	MOVQ k+8(FP), R12
+	SUBQ $0x04, R12
+	JCS  rest
+
+loop:
+	VMOVUPS      (R8), Y0
+	VMOVUPS      32(R8), Y1
+	VBROADCASTSS (CX)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y11
+	VFMADD231PS  Y1, Y2, Y10
+	VBROADCASTSS (SI)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y9
+	VFMADD231PS  Y1, Y3, Y8
+	VBROADCASTSS (DI)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y7
+	VFMADD231PS  Y1, Y2, Y6
+	VBROADCASTSS (AX)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y5
+	VFMADD231PS  Y1, Y3, Y4
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
+	VMOVUPS      32(R8), Y1
+	VBROADCASTSS (CX)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y11
+	VFMADD231PS  Y1, Y2, Y10
+	VBROADCASTSS (SI)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y9
+	VFMADD231PS  Y1, Y3, Y8
+	VBROADCASTSS (DI)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y7
+	VFMADD231PS  Y1, Y2, Y6
+	VBROADCASTSS (AX)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y5
+	VFMADD231PS  Y1, Y3, Y4
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
+	VMOVUPS      32(R8), Y1
+	VBROADCASTSS (CX)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y11
+	VFMADD231PS  Y1, Y2, Y10
+	VBROADCASTSS (SI)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y9
+	VFMADD231PS  Y1, Y3, Y8
+	VBROADCASTSS (DI)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y7
+	VFMADD231PS  Y1, Y2, Y6
+	VBROADCASTSS (AX)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y5
+	VFMADD231PS  Y1, Y3, Y4
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	VMOVUPS      (R8), Y0
+	VMOVUPS      32(R8), Y1
+	VBROADCASTSS (CX)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y11
+	VFMADD231PS  Y1, Y2, Y10
+	VBROADCASTSS (SI)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y9
+	VFMADD231PS  Y1, Y3, Y8
+	VBROADCASTSS (DI)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y7
+	VFMADD231PS  Y1, Y2, Y6
+	VBROADCASTSS (AX)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y5
+	VFMADD231PS  Y1, Y3, Y4
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	SUBQ         $0x04, R12
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R12
+	JEQ  end
+
+single:
+	VMOVUPS      (R8), Y0
+	VMOVUPS      32(R8), Y1
+	VBROADCASTSS (CX)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y15
+	VFMADD231PS  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y13
+	VFMADD231PS  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y11
+	VFMADD231PS  Y1, Y2, Y10
+	VBROADCASTSS (SI)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y9
+	VFMADD231PS  Y1, Y3, Y8
+	VBROADCASTSS (DI)(R11*1), Y2
+	VFMADD231PS  Y0, Y2, Y7
+	VFMADD231PS  Y1, Y2, Y6
+	VBROADCASTSS (AX)(R11*1), Y3
+	VFMADD231PS  Y0, Y3, Y5
+	VFMADD231PS  Y1, Y3, Y4
+	ADDQ         $0x04, R11
+	ADDQ         R9, R8
+	DECQ         R12
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R12
+	ADDQ   R12, R11
+	DECQ   R10
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPS (DX), Y15, Y15
+	VADDPS 32(DX), Y14, Y14
+	ADDQ   CX, DX
+	VADDPS (DX), Y13, Y13
+	VADDPS 32(DX), Y12, Y12
+	ADDQ   CX, DX
+	VADDPS (DX), Y11, Y11
+	VADDPS 32(DX), Y10, Y10
+	ADDQ   CX, DX
+	VADDPS (DX), Y9, Y9
+	VADDPS 32(DX), Y8, Y8
+	ADDQ   CX, DX
+	VADDPS (DX), Y7, Y7
+	VADDPS 32(DX), Y6, Y6
+	ADDQ   CX, DX
+	VADDPS (DX), Y5, Y5
+	VADDPS 32(DX), Y4, Y4
+
+fresh_full:
+	TESTQ   BX, BX
+	JEQ     rows_full
+	VMOVUPS (BX), Y2
+	VADDPS  Y2, Y15, Y15
+	VADDPS  Y2, Y13, Y13
+	VADDPS  Y2, Y11, Y11
+	VADDPS  Y2, Y9, Y9
+	VADDPS  Y2, Y7, Y7
+	VADDPS  Y2, Y5, Y5
+	VMOVUPS 32(BX), Y2
+	VADDPS  Y2, Y14, Y14
+	VADDPS  Y2, Y12, Y12
+	VADDPS  Y2, Y10, Y10
+	VADDPS  Y2, Y8, Y8
+	VADDPS  Y2, Y6, Y6
+	VADDPS  Y2, Y4, Y4
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y9, Y9
+	VADDPS       Y2, Y8, Y8
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y7, Y7
+	VADDPS       Y2, Y6, Y6
+	VBROADCASTSS 20(SI), Y2
+	VADDPS       Y2, Y5, Y5
+	VADDPS       Y2, Y4, Y4
+
+store_full:
+	VMOVUPS Y15, (AX)
+	VMOVUPS Y14, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y13, (AX)
+	VMOVUPS Y12, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y11, (AX)
+	VMOVUPS Y10, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y9, (AX)
+	VMOVUPS Y8, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y7, (AX)
+	VMOVUPS Y6, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y5, (AX)
+	VMOVUPS Y4, 32(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VMOVDQU    (DI), Y0
+	VMOVDQU    32(DI), Y1
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y14, Y14
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y13, Y13
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y12, Y12
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y11, Y11
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y10, Y10
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y9, Y9
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y8, Y8
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y7, Y7
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y6, Y6
+	ADDQ       CX, DX
+	VMASKMOVPS (DX), Y0, Y2
+	VADDPS     Y2, Y5, Y5
+	VMASKMOVPS 32(DX), Y1, Y2
+	VADDPS     Y2, Y4, Y4
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), Y0, Y2
+	VADDPS     Y2, Y15, Y15
+	VADDPS     Y2, Y13, Y13
+	VADDPS     Y2, Y11, Y11
+	VADDPS     Y2, Y9, Y9
+	VADDPS     Y2, Y7, Y7
+	VADDPS     Y2, Y5, Y5
+	VMASKMOVPS 32(BX), Y1, Y2
+	VADDPS     Y2, Y14, Y14
+	VADDPS     Y2, Y12, Y12
+	VADDPS     Y2, Y10, Y10
+	VADDPS     Y2, Y8, Y8
+	VADDPS     Y2, Y6, Y6
+	VADDPS     Y2, Y4, Y4
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), Y2
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), Y2
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), Y2
+	VADDPS       Y2, Y9, Y9
+	VADDPS       Y2, Y8, Y8
+	VBROADCASTSS 16(SI), Y2
+	VADDPS       Y2, Y7, Y7
+	VADDPS       Y2, Y6, Y6
+	VBROADCASTSS 20(SI), Y2
+	VADDPS       Y2, Y5, Y5
+	VADDPS       Y2, Y4, Y4
+
+store_edge:
+	VMASKMOVPS Y15, Y0, (AX)
+	VMASKMOVPS Y14, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y13, Y0, (AX)
+	VMASKMOVPS Y12, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y11, Y0, (AX)
+	VMASKMOVPS Y10, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y9, Y0, (AX)
+	VMASKMOVPS Y8, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y7, Y0, (AX)
+	VMASKMOVPS Y6, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPS Y5, Y0, (AX)
+	VMASKMOVPS Y4, Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func preciseAVX2x1x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·preciseAVX2x1x1(SB), NOSPLIT, $0-96
+	MOVQ       c+48(FP), AX
+	MOVQ       cRow+56(FP), CX
+	PREFETCHT0 (AX)
+	MOVQ       a+0(FP), AX
+	MOVQ       aCol+16(FP), CX
+	MOVQ       aRow+8(FP), DX
+	MOVQ       b+24(FP), DX
+	MOVQ       bStep+32(FP), BX
+	MOVQ       k+40(FP), SI
+	VXORPS     Y15, Y15, Y15
+	VXORPS     Y14, Y14, Y14
+	SUBQ       $0x04, SI
+	JCS        rest
+
+loop:
+	VCVTPS2PD    (DX), Y0
+	VCVTPS2PD    16(DX), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	ADDQ         CX, AX
+	ADDQ         BX, DX
+	VCVTPS2PD    (DX), Y0
+	VCVTPS2PD    16(DX), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	ADDQ         CX, AX
+	ADDQ         BX, DX
+	VCVTPS2PD    (DX), Y0
+	VCVTPS2PD    16(DX), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	ADDQ         CX, AX
+	ADDQ         BX, DX
+	VCVTPS2PD    (DX), Y0
+	VCVTPS2PD    16(DX), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	ADDQ         CX, AX
+	ADDQ         BX, DX
+	SUBQ         $0x04, SI
+	JCC          loop
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  end
+
+single:
+	VCVTPS2PD    (DX), Y0
+	VCVTPS2PD    16(DX), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	ADDQ         CX, AX
+	ADDQ         BX, DX
+	DECQ         SI
+	JNE          single
+
+end:
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), CX
+	MOVQ   bias+80(FP), DX
+	MOVQ   rowBias+88(FP), BX
+	MOVQ   mask+64(FP), SI
+	TESTQ  SI, SI
+	JNE    edge
+	TESTQ  CX, CX
+	JEQ    fresh_full
+	MOVQ   AX, CX
+	VADDPD (CX), Y15, Y15
+	VADDPD 32(CX), Y14, Y14
+
+fresh_full:
+	TESTQ     DX, DX
+	JEQ       rows_full
+	VCVTPS2PD (DX), Y2
+	VADDPD    Y2, Y15, Y15
+	VCVTPS2PD 16(DX), Y2
+	VADDPD    Y2, Y14, Y14
+
+rows_full:
+	TESTQ        BX, BX
+	JEQ          store_full
+	VBROADCASTSS (BX), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+
+store_full:
+	VMOVUPS Y15, (AX)
+	VMOVUPS Y14, 32(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VPMOVSXDQ  (SI), Y0
+	VMOVDQU    (SI), X3
+	VPMOVSXDQ  16(SI), Y1
+	VMOVDQU    16(SI), X4
+	TESTQ      CX, CX
+	JEQ        fresh_edge
+	MOVQ       AX, CX
+	VMASKMOVPD (CX), Y0, Y2
+	VADDPD     Y2, Y15, Y15
+	VMASKMOVPD 32(CX), Y1, Y2
+	VADDPD     Y2, Y14, Y14
+
+fresh_edge:
+	TESTQ      DX, DX
+	JEQ        rows_edge
+	VMASKMOVPS (DX), X3, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y15, Y15
+	VMASKMOVPS 16(DX), X4, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y14, Y14
+
+rows_edge:
+	TESTQ        BX, BX
+	JEQ          store_edge
+	VBROADCASTSS (BX), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+
+store_edge:
+	VMASKMOVPD Y15, Y0, (AX)
+	VMASKMOVPD Y14, Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func preciseRunsAVX2x1x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·preciseRunsAVX2x1x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), AX
+	MOVQ   b+32(FP), CX
+	MOVQ   bStep+40(FP), DX
+	MOVQ   runs+16(FP), BX
+	XORQ   SI, SI
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+
+run:
+	MOVQ k+8(FP), DI
+	SUBQ $0x04, DI
+	JCS  rest
+
+loop:
+	VCVTPS2PD    (CX), Y0
+	VCVTPS2PD    16(CX), Y1
+	VBROADCASTSS (AX)(SI*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	VCVTPS2PD    (CX), Y0
+	VCVTPS2PD    16(CX), Y1
+	VBROADCASTSS (AX)(SI*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	VCVTPS2PD    (CX), Y0
+	VCVTPS2PD    16(CX), Y1
+	VBROADCASTSS (AX)(SI*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	VCVTPS2PD    (CX), Y0
+	VCVTPS2PD    16(CX), Y1
+	VBROADCASTSS (AX)(SI*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	SUBQ         $0x04, DI
+	JCC          loop
+
+rest:
+	ADDQ $0x04, DI
+	JEQ  end
+
+single:
+	VCVTPS2PD    (CX), Y0
+	VCVTPS2PD    16(CX), Y1
+	VBROADCASTSS (AX)(SI*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	ADDQ         $0x04, SI
+	ADDQ         DX, CX
+	DECQ         DI
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), DI
+	ADDQ   DI, SI
+	DECQ   BX
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), CX
+	MOVQ   bias+80(FP), DX
+	MOVQ   rowBias+88(FP), BX
+	MOVQ   mask+64(FP), SI
+	TESTQ  SI, SI
+	JNE    edge
+	TESTQ  CX, CX
+	JEQ    fresh_full
+	MOVQ   AX, CX
+	VADDPD (CX), Y15, Y15
+	VADDPD 32(CX), Y14, Y14
+
+fresh_full:
+	TESTQ     DX, DX
+	JEQ       rows_full
+	VCVTPS2PD (DX), Y2
+	VADDPD    Y2, Y15, Y15
+	VCVTPS2PD 16(DX), Y2
+	VADDPD    Y2, Y14, Y14
+
+rows_full:
+	TESTQ        BX, BX
+	JEQ          store_full
+	VBROADCASTSS (BX), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+
+store_full:
+	VMOVUPS Y15, (AX)
+	VMOVUPS Y14, 32(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VPMOVSXDQ  (SI), Y0
+	VMOVDQU    (SI), X3
+	VPMOVSXDQ  16(SI), Y1
+	VMOVDQU    16(SI), X4
+	TESTQ      CX, CX
+	JEQ        fresh_edge
+	MOVQ       AX, CX
+	VMASKMOVPD (CX), Y0, Y2
+	VADDPD     Y2, Y15, Y15
+	VMASKMOVPD 32(CX), Y1, Y2
+	VADDPD     Y2, Y14, Y14
+
+fresh_edge:
+	TESTQ      DX, DX
+	JEQ        rows_edge
+	VMASKMOVPS (DX), X3, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y15, Y15
+	VMASKMOVPS 16(DX), X4, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y14, Y14
+
+rows_edge:
+	TESTQ        BX, BX
+	JEQ          store_edge
+	VBROADCASTSS (BX), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+
+store_edge:
+	VMASKMOVPD Y15, Y0, (AX)
+	VMASKMOVPD Y14, Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func preciseAVX2x2x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·preciseAVX2x2x1(SB), NOSPLIT, $0-96
+	MOVQ       c+48(FP), AX
+	MOVQ       cRow+56(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+0(FP), AX
+	MOVQ       aCol+16(FP), CX
+	MOVQ       aRow+8(FP), DX
+	MOVQ       b+24(FP), BX
+	MOVQ       bStep+32(FP), SI
+	MOVQ       k+40(FP), DI
+	VXORPS     Y15, Y15, Y15
+	VXORPS     Y14, Y14, Y14
+	VXORPS     Y13, Y13, Y13
+	VXORPS     Y12, Y12, Y12
+	SUBQ       $0x04, DI
+	JCS        rest
+
+loop:
+	VCVTPS2PD    (BX), Y0
+	VCVTPS2PD    16(BX), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DX*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	ADDQ         CX, AX
+	ADDQ         SI, BX
+	VCVTPS2PD    (BX), Y0
+	VCVTPS2PD    16(BX), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DX*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	ADDQ         CX, AX
+	ADDQ         SI, BX
+	VCVTPS2PD    (BX), Y0
+	VCVTPS2PD    16(BX), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DX*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	ADDQ         CX, AX
+	ADDQ         SI, BX
+	VCVTPS2PD    (BX), Y0
+	VCVTPS2PD    16(BX), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DX*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	ADDQ         CX, AX
+	ADDQ         SI, BX
+	SUBQ         $0x04, DI
+	JCC          loop
+
+rest:
+	ADDQ $0x04, DI
+	JEQ  end
+
+single:
+	VCVTPS2PD    (BX), Y0
+	VCVTPS2PD    16(BX), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DX*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	ADDQ         CX, AX
+	ADDQ         SI, BX
+	DECQ         DI
+	JNE          single
+
+end:
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Y15, Y15
+	VADDPD 32(DX), Y14, Y14
+	ADDQ   CX, DX
+	VADDPD (DX), Y13, Y13
+	VADDPD 32(DX), Y12, Y12
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Y2
+	VADDPD    Y2, Y15, Y15
+	VADDPD    Y2, Y13, Y13
+	VCVTPS2PD 16(BX), Y2
+	VADDPD    Y2, Y14, Y14
+	VADDPD    Y2, Y12, Y12
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y13, Y13
+	VADDPD       Y2, Y12, Y12
+
+store_full:
+	VMOVUPS Y15, (AX)
+	VMOVUPS Y14, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y13, (AX)
+	VMOVUPS Y12, 32(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VPMOVSXDQ  (DI), Y0
+	VMOVDQU    (DI), X3
+	VPMOVSXDQ  16(DI), Y1
+	VMOVDQU    16(DI), X4
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y15, Y15
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y14, Y14
+	ADDQ       CX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y13, Y13
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y12, Y12
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), X3, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y15, Y15
+	VADDPD     Y2, Y13, Y13
+	VMASKMOVPS 16(BX), X4, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y14, Y14
+	VADDPD     Y2, Y12, Y12
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y13, Y13
+	VADDPD       Y2, Y12, Y12
+
+store_edge:
+	VMASKMOVPD Y15, Y0, (AX)
+	VMASKMOVPD Y14, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPD Y13, Y0, (AX)
+	VMASKMOVPD Y12, Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func preciseRunsAVX2x2x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·preciseRunsAVX2x2x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), AX
+	MOVQ   b+32(FP), DX
+	MOVQ   bStep+40(FP), BX
+	MOVQ   runs+16(FP), SI
+	XORQ   DI, DI
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+	VXORPS Y13, Y13, Y13
+	VXORPS Y12, Y12, Y12
+
+run:
+	MOVQ k+8(FP), R8
+	SUBQ $0x04, R8
+	JCS  rest
+
+loop:
+	VCVTPS2PD    (DX), Y0
+	VCVTPS2PD    16(DX), Y1
+	VBROADCASTSS (CX)(DI*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DI*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	VCVTPS2PD    (DX), Y0
+	VCVTPS2PD    16(DX), Y1
+	VBROADCASTSS (CX)(DI*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DI*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	VCVTPS2PD    (DX), Y0
+	VCVTPS2PD    16(DX), Y1
+	VBROADCASTSS (CX)(DI*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DI*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	VCVTPS2PD    (DX), Y0
+	VCVTPS2PD    16(DX), Y1
+	VBROADCASTSS (CX)(DI*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DI*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	SUBQ         $0x04, R8
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R8
+	JEQ  end
+
+single:
+	VCVTPS2PD    (DX), Y0
+	VCVTPS2PD    16(DX), Y1
+	VBROADCASTSS (CX)(DI*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DI*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	ADDQ         $0x04, DI
+	ADDQ         BX, DX
+	DECQ         R8
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R8
+	ADDQ   R8, DI
+	DECQ   SI
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Y15, Y15
+	VADDPD 32(DX), Y14, Y14
+	ADDQ   CX, DX
+	VADDPD (DX), Y13, Y13
+	VADDPD 32(DX), Y12, Y12
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Y2
+	VADDPD    Y2, Y15, Y15
+	VADDPD    Y2, Y13, Y13
+	VCVTPS2PD 16(BX), Y2
+	VADDPD    Y2, Y14, Y14
+	VADDPD    Y2, Y12, Y12
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y13, Y13
+	VADDPD       Y2, Y12, Y12
+
+store_full:
+	VMOVUPS Y15, (AX)
+	VMOVUPS Y14, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y13, (AX)
+	VMOVUPS Y12, 32(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VPMOVSXDQ  (DI), Y0
+	VMOVDQU    (DI), X3
+	VPMOVSXDQ  16(DI), Y1
+	VMOVDQU    16(DI), X4
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y15, Y15
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y14, Y14
+	ADDQ       CX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y13, Y13
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y12, Y12
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), X3, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y15, Y15
+	VADDPD     Y2, Y13, Y13
+	VMASKMOVPS 16(BX), X4, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y14, Y14
+	VADDPD     Y2, Y12, Y12
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y13, Y13
+	VADDPD       Y2, Y12, Y12
+
+store_edge:
+	VMASKMOVPD Y15, Y0, (AX)
+	VMASKMOVPD Y14, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPD Y13, Y0, (AX)
+	VMASKMOVPD Y12, Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func preciseAVX2x3x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·preciseAVX2x3x1(SB), NOSPLIT, $0-96
+	MOVQ       c+48(FP), AX
+	MOVQ       cRow+56(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+0(FP), AX
+	MOVQ       aCol+16(FP), CX
+	MOVQ       aRow+8(FP), DX
+	MOVQ       b+24(FP), BX
+	MOVQ       bStep+32(FP), SI
+	MOVQ       k+40(FP), DI
+	VXORPS     Y15, Y15, Y15
+	VXORPS     Y14, Y14, Y14
+	VXORPS     Y13, Y13, Y13
+	VXORPS     Y12, Y12, Y12
+	VXORPS     Y11, Y11, Y11
+	VXORPS     Y10, Y10, Y10
+	SUBQ       $0x04, DI
+	JCS        rest
+
+loop:
+	VCVTPS2PD    (BX), Y0
+	VCVTPS2PD    16(BX), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DX*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (AX)(DX*2), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	ADDQ         CX, AX
+	ADDQ         SI, BX
+	VCVTPS2PD    (BX), Y0
+	VCVTPS2PD    16(BX), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DX*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (AX)(DX*2), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	ADDQ         CX, AX
+	ADDQ         SI, BX
+	VCVTPS2PD    (BX), Y0
+	VCVTPS2PD    16(BX), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DX*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (AX)(DX*2), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	ADDQ         CX, AX
+	ADDQ         SI, BX
+	VCVTPS2PD    (BX), Y0
+	VCVTPS2PD    16(BX), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DX*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (AX)(DX*2), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	ADDQ         CX, AX
+	ADDQ         SI, BX
+	SUBQ         $0x04, DI
+	JCC          loop
+
+rest:
+	ADDQ $0x04, DI
+	JEQ  end
+
+single:
+	VCVTPS2PD    (BX), Y0
+	VCVTPS2PD    16(BX), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DX*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (AX)(DX*2), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	ADDQ         CX, AX
+	ADDQ         SI, BX
+	DECQ         DI
+	JNE          single
+
+end:
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Y15, Y15
+	VADDPD 32(DX), Y14, Y14
+	ADDQ   CX, DX
+	VADDPD (DX), Y13, Y13
+	VADDPD 32(DX), Y12, Y12
+	ADDQ   CX, DX
+	VADDPD (DX), Y11, Y11
+	VADDPD 32(DX), Y10, Y10
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Y2
+	VADDPD    Y2, Y15, Y15
+	VADDPD    Y2, Y13, Y13
+	VADDPD    Y2, Y11, Y11
+	VCVTPS2PD 16(BX), Y2
+	VADDPD    Y2, Y14, Y14
+	VADDPD    Y2, Y12, Y12
+	VADDPD    Y2, Y10, Y10
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y13, Y13
+	VADDPD       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y11, Y11
+	VADDPD       Y2, Y10, Y10
+
+store_full:
+	VMOVUPS Y15, (AX)
+	VMOVUPS Y14, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y13, (AX)
+	VMOVUPS Y12, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y11, (AX)
+	VMOVUPS Y10, 32(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VPMOVSXDQ  (DI), Y0
+	VMOVDQU    (DI), X3
+	VPMOVSXDQ  16(DI), Y1
+	VMOVDQU    16(DI), X4
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y15, Y15
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y14, Y14
+	ADDQ       CX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y13, Y13
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y12, Y12
+	ADDQ       CX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y11, Y11
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y10, Y10
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), X3, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y15, Y15
+	VADDPD     Y2, Y13, Y13
+	VADDPD     Y2, Y11, Y11
+	VMASKMOVPS 16(BX), X4, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y14, Y14
+	VADDPD     Y2, Y12, Y12
+	VADDPD     Y2, Y10, Y10
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y13, Y13
+	VADDPD       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y11, Y11
+	VADDPD       Y2, Y10, Y10
+
+store_edge:
+	VMASKMOVPD Y15, Y0, (AX)
+	VMASKMOVPD Y14, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPD Y13, Y0, (AX)
+	VMASKMOVPD Y12, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPD Y11, Y0, (AX)
+	VMASKMOVPD Y10, Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func preciseRunsAVX2x3x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·preciseRunsAVX2x3x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), AX
+	MOVQ   b+32(FP), BX
+	MOVQ   bStep+40(FP), SI
+	MOVQ   runs+16(FP), DI
+	XORQ   R8, R8
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+	VXORPS Y13, Y13, Y13
+	VXORPS Y12, Y12, Y12
+	VXORPS Y11, Y11, Y11
+	VXORPS Y10, Y10, Y10
+
+run:
+	MOVQ k+8(FP), R9
+	SUBQ $0x04, R9
+	JCS  rest
+
+loop:
+	VCVTPS2PD    (BX), Y0
+	VCVTPS2PD    16(BX), Y1
+	VBROADCASTSS (CX)(R8*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R8*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (AX)(R8*1), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	VCVTPS2PD    (BX), Y0
+	VCVTPS2PD    16(BX), Y1
+	VBROADCASTSS (CX)(R8*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R8*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (AX)(R8*1), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	VCVTPS2PD    (BX), Y0
+	VCVTPS2PD    16(BX), Y1
+	VBROADCASTSS (CX)(R8*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R8*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (AX)(R8*1), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	VCVTPS2PD    (BX), Y0
+	VCVTPS2PD    16(BX), Y1
+	VBROADCASTSS (CX)(R8*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R8*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (AX)(R8*1), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	SUBQ         $0x04, R9
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R9
+	JEQ  end
+
+single:
+	VCVTPS2PD    (BX), Y0
+	VCVTPS2PD    16(BX), Y1
+	VBROADCASTSS (CX)(R8*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R8*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (AX)(R8*1), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	ADDQ         $0x04, R8
+	ADDQ         SI, BX
+	DECQ         R9
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R9
+	ADDQ   R9, R8
+	DECQ   DI
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Y15, Y15
+	VADDPD 32(DX), Y14, Y14
+	ADDQ   CX, DX
+	VADDPD (DX), Y13, Y13
+	VADDPD 32(DX), Y12, Y12
+	ADDQ   CX, DX
+	VADDPD (DX), Y11, Y11
+	VADDPD 32(DX), Y10, Y10
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Y2
+	VADDPD    Y2, Y15, Y15
+	VADDPD    Y2, Y13, Y13
+	VADDPD    Y2, Y11, Y11
+	VCVTPS2PD 16(BX), Y2
+	VADDPD    Y2, Y14, Y14
+	VADDPD    Y2, Y12, Y12
+	VADDPD    Y2, Y10, Y10
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y13, Y13
+	VADDPD       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y11, Y11
+	VADDPD       Y2, Y10, Y10
+
+store_full:
+	VMOVUPS Y15, (AX)
+	VMOVUPS Y14, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y13, (AX)
+	VMOVUPS Y12, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y11, (AX)
+	VMOVUPS Y10, 32(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VPMOVSXDQ  (DI), Y0
+	VMOVDQU    (DI), X3
+	VPMOVSXDQ  16(DI), Y1
+	VMOVDQU    16(DI), X4
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y15, Y15
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y14, Y14
+	ADDQ       CX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y13, Y13
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y12, Y12
+	ADDQ       CX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y11, Y11
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y10, Y10
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), X3, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y15, Y15
+	VADDPD     Y2, Y13, Y13
+	VADDPD     Y2, Y11, Y11
+	VMASKMOVPS 16(BX), X4, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y14, Y14
+	VADDPD     Y2, Y12, Y12
+	VADDPD     Y2, Y10, Y10
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y13, Y13
+	VADDPD       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y11, Y11
+	VADDPD       Y2, Y10, Y10
+
+store_edge:
+	VMASKMOVPD Y15, Y0, (AX)
+	VMASKMOVPD Y14, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPD Y13, Y0, (AX)
+	VMASKMOVPD Y12, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPD Y11, Y0, (AX)
+	VMASKMOVPD Y10, Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func preciseAVX2x4x1(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·preciseAVX2x4x1(SB), NOSPLIT, $0-96
+	MOVQ       c+48(FP), AX
+	MOVQ       cRow+56(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+0(FP), AX
+	MOVQ       aCol+16(FP), CX
+	MOVQ       aRow+8(FP), DX
+	LEAQ       (DX)(DX*2), BX
+	MOVQ       b+24(FP), SI
+	MOVQ       bStep+32(FP), DI
+	MOVQ       k+40(FP), R8
+	VXORPS     Y15, Y15, Y15
+	VXORPS     Y14, Y14, Y14
+	VXORPS     Y13, Y13, Y13
+	VXORPS     Y12, Y12, Y12
+	VXORPS     Y11, Y11, Y11
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y8, Y8, Y8
+	SUBQ       $0x04, R8
+	JCS        rest
+
+loop:
+	VCVTPS2PD    (SI), Y0
+	VCVTPS2PD    16(SI), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DX*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (AX)(DX*2), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	VBROADCASTSS (AX)(BX*1), X5
+	VCVTPS2PD    X5, Y5
+	VFMADD231PD  Y0, Y5, Y9
+	VFMADD231PD  Y1, Y5, Y8
+	ADDQ         CX, AX
+	ADDQ         DI, SI
+	VCVTPS2PD    (SI), Y0
+	VCVTPS2PD    16(SI), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DX*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (AX)(DX*2), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	VBROADCASTSS (AX)(BX*1), X5
+	VCVTPS2PD    X5, Y5
+	VFMADD231PD  Y0, Y5, Y9
+	VFMADD231PD  Y1, Y5, Y8
+	ADDQ         CX, AX
+	ADDQ         DI, SI
+	VCVTPS2PD    (SI), Y0
+	VCVTPS2PD    16(SI), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DX*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (AX)(DX*2), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	VBROADCASTSS (AX)(BX*1), X5
+	VCVTPS2PD    X5, Y5
+	VFMADD231PD  Y0, Y5, Y9
+	VFMADD231PD  Y1, Y5, Y8
+	ADDQ         CX, AX
+	ADDQ         DI, SI
+	VCVTPS2PD    (SI), Y0
+	VCVTPS2PD    16(SI), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DX*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (AX)(DX*2), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	VBROADCASTSS (AX)(BX*1), X5
+	VCVTPS2PD    X5, Y5
+	VFMADD231PD  Y0, Y5, Y9
+	VFMADD231PD  Y1, Y5, Y8
+	ADDQ         CX, AX
+	ADDQ         DI, SI
+	SUBQ         $0x04, R8
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R8
+	JEQ  end
+
+single:
+	VCVTPS2PD    (SI), Y0
+	VCVTPS2PD    16(SI), Y1
+	VBROADCASTSS (AX), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (AX)(DX*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (AX)(DX*2), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	VBROADCASTSS (AX)(BX*1), X5
+	VCVTPS2PD    X5, Y5
+	VFMADD231PD  Y0, Y5, Y9
+	VFMADD231PD  Y1, Y5, Y8
+	ADDQ         CX, AX
+	ADDQ         DI, SI
+	DECQ         R8
+	JNE          single
+
+end:
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Y15, Y15
+	VADDPD 32(DX), Y14, Y14
+	ADDQ   CX, DX
+	VADDPD (DX), Y13, Y13
+	VADDPD 32(DX), Y12, Y12
+	ADDQ   CX, DX
+	VADDPD (DX), Y11, Y11
+	VADDPD 32(DX), Y10, Y10
+	ADDQ   CX, DX
+	VADDPD (DX), Y9, Y9
+	VADDPD 32(DX), Y8, Y8
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Y2
+	VADDPD    Y2, Y15, Y15
+	VADDPD    Y2, Y13, Y13
+	VADDPD    Y2, Y11, Y11
+	VADDPD    Y2, Y9, Y9
+	VCVTPS2PD 16(BX), Y2
+	VADDPD    Y2, Y14, Y14
+	VADDPD    Y2, Y12, Y12
+	VADDPD    Y2, Y10, Y10
+	VADDPD    Y2, Y8, Y8
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y13, Y13
+	VADDPD       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y11, Y11
+	VADDPD       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y9, Y9
+	VADDPD       Y2, Y8, Y8
+
+store_full:
+	VMOVUPS Y15, (AX)
+	VMOVUPS Y14, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y13, (AX)
+	VMOVUPS Y12, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y11, (AX)
+	VMOVUPS Y10, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y9, (AX)
+	VMOVUPS Y8, 32(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VPMOVSXDQ  (DI), Y0
+	VMOVDQU    (DI), X3
+	VPMOVSXDQ  16(DI), Y1
+	VMOVDQU    16(DI), X4
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y15, Y15
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y14, Y14
+	ADDQ       CX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y13, Y13
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y12, Y12
+	ADDQ       CX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y11, Y11
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y10, Y10
+	ADDQ       CX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y9, Y9
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y8, Y8
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), X3, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y15, Y15
+	VADDPD     Y2, Y13, Y13
+	VADDPD     Y2, Y11, Y11
+	VADDPD     Y2, Y9, Y9
+	VMASKMOVPS 16(BX), X4, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y14, Y14
+	VADDPD     Y2, Y12, Y12
+	VADDPD     Y2, Y10, Y10
+	VADDPD     Y2, Y8, Y8
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y13, Y13
+	VADDPD       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y11, Y11
+	VADDPD       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y9, Y9
+	VADDPD       Y2, Y8, Y8
+
+store_edge:
+	VMASKMOVPD Y15, Y0, (AX)
+	VMASKMOVPD Y14, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPD Y13, Y0, (AX)
+	VMASKMOVPD Y12, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPD Y11, Y0, (AX)
+	VMASKMOVPD Y10, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPD Y9, Y0, (AX)
+	VMASKMOVPD Y8, Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func preciseRunsAVX2x4x1(rows *[8]*float32, k uintptr, runs uintptr, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·preciseRunsAVX2x4x1(SB), NOSPLIT, $0-96
+	MOVQ   rows+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   16(AX), BX
+	MOVQ   24(AX), AX
+	MOVQ   b+32(FP), SI
+	MOVQ   bStep+40(FP), DI
+	MOVQ   runs+16(FP), R8
+	XORQ   R9, R9
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+	VXORPS Y13, Y13, Y13
+	VXORPS Y12, Y12, Y12
+	VXORPS Y11, Y11, Y11
+	VXORPS Y10, Y10, Y10
+	VXORPS Y9, Y9, Y9
+	VXORPS Y8, Y8, Y8
+
+run:
+	MOVQ k+8(FP), R10
+	SUBQ $0x04, R10
+	JCS  rest
+
+loop:
+	VCVTPS2PD    (SI), Y0
+	VCVTPS2PD    16(SI), Y1
+	VBROADCASTSS (CX)(R9*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R9*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R9*1), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	VBROADCASTSS (AX)(R9*1), X5
+	VCVTPS2PD    X5, Y5
+	VFMADD231PD  Y0, Y5, Y9
+	VFMADD231PD  Y1, Y5, Y8
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	VCVTPS2PD    (SI), Y0
+	VCVTPS2PD    16(SI), Y1
+	VBROADCASTSS (CX)(R9*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R9*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R9*1), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	VBROADCASTSS (AX)(R9*1), X5
+	VCVTPS2PD    X5, Y5
+	VFMADD231PD  Y0, Y5, Y9
+	VFMADD231PD  Y1, Y5, Y8
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	VCVTPS2PD    (SI), Y0
+	VCVTPS2PD    16(SI), Y1
+	VBROADCASTSS (CX)(R9*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R9*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R9*1), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	VBROADCASTSS (AX)(R9*1), X5
+	VCVTPS2PD    X5, Y5
+	VFMADD231PD  Y0, Y5, Y9
+	VFMADD231PD  Y1, Y5, Y8
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	VCVTPS2PD    (SI), Y0
+	VCVTPS2PD    16(SI), Y1
+	VBROADCASTSS (CX)(R9*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R9*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R9*1), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	VBROADCASTSS (AX)(R9*1), X5
+	VCVTPS2PD    X5, Y5
+	VFMADD231PD  Y0, Y5, Y9
+	VFMADD231PD  Y1, Y5, Y8
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	SUBQ         $0x04, R10
+	JCC          loop
+
+rest:
+	ADDQ $0x04, R10
+	JEQ  end
+
+single:
+	VCVTPS2PD    (SI), Y0
+	VCVTPS2PD    16(SI), Y1
+	VBROADCASTSS (CX)(R9*1), X2
+	VCVTPS2PD    X2, Y2
+	VFMADD231PD  Y0, Y2, Y15
+	VFMADD231PD  Y1, Y2, Y14
+	VBROADCASTSS (DX)(R9*1), X3
+	VCVTPS2PD    X3, Y3
+	VFMADD231PD  Y0, Y3, Y13
+	VFMADD231PD  Y1, Y3, Y12
+	VBROADCASTSS (BX)(R9*1), X4
+	VCVTPS2PD    X4, Y4
+	VFMADD231PD  Y0, Y4, Y11
+	VFMADD231PD  Y1, Y4, Y10
+	VBROADCASTSS (AX)(R9*1), X5
+	VCVTPS2PD    X5, Y5
+	VFMADD231PD  Y0, Y5, Y9
+	VFMADD231PD  Y1, Y5, Y8
+	ADDQ         $0x04, R9
+	ADDQ         DI, SI
+	DECQ         R10
+	JNE          single
+
+end:
+	MOVQ   skip+24(FP), R10
+	ADDQ   R10, R9
+	DECQ   R8
+	JNE    run
+	MOVQ   c+48(FP), AX
+	MOVQ   cRow+56(FP), CX
+	MOVQ   add+72(FP), DX
+	MOVQ   bias+80(FP), BX
+	MOVQ   rowBias+88(FP), SI
+	MOVQ   mask+64(FP), DI
+	TESTQ  DI, DI
+	JNE    edge
+	TESTQ  DX, DX
+	JEQ    fresh_full
+	MOVQ   AX, DX
+	VADDPD (DX), Y15, Y15
+	VADDPD 32(DX), Y14, Y14
+	ADDQ   CX, DX
+	VADDPD (DX), Y13, Y13
+	VADDPD 32(DX), Y12, Y12
+	ADDQ   CX, DX
+	VADDPD (DX), Y11, Y11
+	VADDPD 32(DX), Y10, Y10
+	ADDQ   CX, DX
+	VADDPD (DX), Y9, Y9
+	VADDPD 32(DX), Y8, Y8
+
+fresh_full:
+	TESTQ     BX, BX
+	JEQ       rows_full
+	VCVTPS2PD (BX), Y2
+	VADDPD    Y2, Y15, Y15
+	VADDPD    Y2, Y13, Y13
+	VADDPD    Y2, Y11, Y11
+	VADDPD    Y2, Y9, Y9
+	VCVTPS2PD 16(BX), Y2
+	VADDPD    Y2, Y14, Y14
+	VADDPD    Y2, Y12, Y12
+	VADDPD    Y2, Y10, Y10
+	VADDPD    Y2, Y8, Y8
+
+rows_full:
+	TESTQ        SI, SI
+	JEQ          store_full
+	VBROADCASTSS (SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y13, Y13
+	VADDPD       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y11, Y11
+	VADDPD       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y9, Y9
+	VADDPD       Y2, Y8, Y8
+
+store_full:
+	VMOVUPS Y15, (AX)
+	VMOVUPS Y14, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y13, (AX)
+	VMOVUPS Y12, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y11, (AX)
+	VMOVUPS Y10, 32(AX)
+	ADDQ    CX, AX
+	VMOVUPS Y9, (AX)
+	VMOVUPS Y8, 32(AX)
+	VZEROUPPER
+	RET
+
+edge:
+	VPMOVSXDQ  (DI), Y0
+	VMOVDQU    (DI), X3
+	VPMOVSXDQ  16(DI), Y1
+	VMOVDQU    16(DI), X4
+	TESTQ      DX, DX
+	JEQ        fresh_edge
+	MOVQ       AX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y15, Y15
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y14, Y14
+	ADDQ       CX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y13, Y13
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y12, Y12
+	ADDQ       CX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y11, Y11
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y10, Y10
+	ADDQ       CX, DX
+	VMASKMOVPD (DX), Y0, Y2
+	VADDPD     Y2, Y9, Y9
+	VMASKMOVPD 32(DX), Y1, Y2
+	VADDPD     Y2, Y8, Y8
+
+fresh_edge:
+	TESTQ      BX, BX
+	JEQ        rows_edge
+	VMASKMOVPS (BX), X3, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y15, Y15
+	VADDPD     Y2, Y13, Y13
+	VADDPD     Y2, Y11, Y11
+	VADDPD     Y2, Y9, Y9
+	VMASKMOVPS 16(BX), X4, X2
+	VCVTPS2PD  X2, Y2
+	VADDPD     Y2, Y14, Y14
+	VADDPD     Y2, Y12, Y12
+	VADDPD     Y2, Y10, Y10
+	VADDPD     Y2, Y8, Y8
+
+rows_edge:
+	TESTQ        SI, SI
+	JEQ          store_edge
+	VBROADCASTSS (SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y15, Y15
+	VADDPD       Y2, Y14, Y14
+	VBROADCASTSS 4(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y13, Y13
+	VADDPD       Y2, Y12, Y12
+	VBROADCASTSS 8(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y11, Y11
+	VADDPD       Y2, Y10, Y10
+	VBROADCASTSS 12(SI), X2
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y2, Y9, Y9
+	VADDPD       Y2, Y8, Y8
+
+store_edge:
+	VMASKMOVPD Y15, Y0, (AX)
+	VMASKMOVPD Y14, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPD Y13, Y0, (AX)
+	VMASKMOVPD Y12, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPD Y11, Y0, (AX)
+	VMASKMOVPD Y10, Y1, 32(AX)
+	ADDQ       CX, AX
+	VMASKMOVPD Y9, Y0, (AX)
+	VMASKMOVPD Y8, Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func tileAVX2x1x8(a *float32, aRow uintptr, aCol uintptr, b *float32, bStep uintptr, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32, rowBias *float32)
+// Requires: AVX, FMA3
+TEXT ·tileAVX2x1x8(SB), NOSPLIT, $0-96
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), AX
 	MOVQ   a+0(FP), AX
@@ -7613,7 +20382,7 @@ loop:
 
 rest:
 	ADDQ $0x04, SI
-	JEQ  sum
+	JEQ  end
 
 single:
 	VBROADCASTSS (AX), Y0
@@ -7630,11 +20399,12 @@ single:
 	DECQ         SI
 	JNE          single
 
-sum:
+end:
 	MOVQ   c+48(FP), AX
 	MOVQ   cRow+56(FP), CX
 	MOVQ   add+72(FP), CX
 	MOVQ   bias+80(FP), DX
+	MOVQ   rowBias+88(FP), BX
 	TESTQ  CX, CX
 	JEQ    fresh_full
 	MOVQ   AX, CX
@@ -7649,7 +20419,7 @@ sum:
 
 fresh_full:
 	TESTQ   DX, DX
-	JEQ     store_full
+	JEQ     rows_full
 	VMOVUPS (DX), Y2
 	VADDPS  Y2, Y15, Y15
 	VMOVUPS 32(DX), Y2
@@ -7666,6 +20436,19 @@ fresh_full:
 	VADDPS  Y2, Y9, Y9
 	VMOVUPS 224(DX), Y2
 	VADDPS  Y2, Y8, Y8
+
+rows_full:
+	TESTQ        BX, BX
+	JEQ          store_full
+	VBROADCASTSS (BX), Y2
+	VADDPS       Y2, Y15, Y15
+	VADDPS       Y2, Y14, Y14
+	VADDPS       Y2, Y13, Y13
+	VADDPS       Y2, Y12, Y12
+	VADDPS       Y2, Y11, Y11
+	VADDPS       Y2, Y10, Y10
+	VADDPS       Y2, Y9, Y9
+	VADDPS       Y2, Y8, Y8
 
 store_full:
 	VMOVUPS Y15, (AX)
@@ -8834,3 +21617,185 @@ single:
 end:
 	VZEROUPPER
 	RET
+
+// func packRunAVX512(dst *float32, dstStep uintptr, src *float32, taps *uintptr, ntaps uintptr, channel uintptr, channels uintptr, mask *int32)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·packRunAVX512(SB), NOSPLIT, $0-64
+	MOVQ      dst+0(FP), AX
+	MOVQ      dstStep+8(FP), CX
+	MOVQ      src+16(FP), DX
+	MOVQ      taps+24(FP), BX
+	MOVQ      ntaps+32(FP), SI
+	MOVQ      channel+40(FP), DI
+	MOVQ      channels+48(FP), R8
+	MOVQ      mask+56(FP), R9
+	VMOVDQU32 (R9), Z0
+	VPMOVD2M  Z0, K1
+	VMOVDQU32 64(R9), Z0
+	VPMOVD2M  Z0, K2
+	KTESTW    K2, K2
+	JNE       channel2
+
+channel1:
+	MOVQ BX, R9
+	MOVQ SI, R10
+
+tap1:
+	MOVQ      (R9), R11
+	VMOVUPS.Z (DX)(R11*1), K1, Z0
+	VMOVUPS   Z0, K1, (AX)
+	ADDQ      $0x08, R9
+	ADDQ      CX, AX
+	DECQ      R10
+	JNE       tap1
+	ADDQ      DI, DX
+	DECQ      R8
+	JNE       channel1
+	VZEROUPPER
+	RET
+
+channel2:
+	MOVQ BX, R9
+	MOVQ SI, R10
+
+tap2:
+	MOVQ      (R9), R11
+	VMOVUPS.Z (DX)(R11*1), K1, Z0
+	VMOVUPS   Z0, K1, (AX)
+	VMOVUPS.Z 64(DX)(R11*1), K2, Z1
+	VMOVUPS   Z1, K2, 64(AX)
+	ADDQ      $0x08, R9
+	ADDQ      CX, AX
+	DECQ      R10
+	JNE       tap2
+	ADDQ      DI, DX
+	DECQ      R8
+	JNE       channel2
+	VZEROUPPER
+	RET
+
+// func windowMaxAVX512(best *float32, place *int32, step uintptr, src *float32, srcStep uintptr, rows uintptr, n uintptr, stride uintptr, first uintptr, placeStep uintptr, fresh uintptr)
+// Requires: AVX, AVX512DQ, AVX512F, CMOV
+TEXT ·windowMaxAVX512(SB), NOSPLIT, $0-88
+	MOVQ         stride+56(FP), AX
+	MOVQ         fresh+80(FP), DX
+	VMOVDQU32    lanes<>+0(SB), Z1
+	VMOVDQU32    even<>+0(SB), Z4
+	MOVQ         first+64(FP), CX
+	VPBROADCASTD CX, Z0
+	VPMULLD.BCST stride+56(FP), Z1, Z1
+	VPADDD       Z0, Z1, Z1
+	MOVQ         AX, CX
+	SHLQ         $0x04, CX
+	VPBROADCASTD CX, Z2
+	MOVQ         placeStep+72(FP), CX
+	VPBROADCASTD CX, Z3
+	MOVQ         best+0(FP), BX
+	MOVQ         place+8(FP), SI
+	MOVQ         src+24(FP), DI
+	MOVQ         step+16(FP), R8
+	MOVQ         rows+40(FP), R9
+	MOVQ         srcStep+32(FP), R10
+
+row:
+	MOVQ      BX, R11
+	MOVQ      SI, R12
+	MOVQ      DI, R13
+	MOVQ      n+48(FP), R14
+	VMOVDQA32 Z1, Z0
+
+vector:
+	TESTQ     R14, R14
+	JEQ       next
+	MOVQ      $0x00000010, CX
+	CMPQ      R14, CX
+	CMOVQLT   R14, CX
+	MOVQ      $0x00000001, R15
+	SHLQ      CL, R15
+	DECQ      R15
+	KMOVW     R15, K3
+	CMPQ      AX, $0x01
+	JNE       two
+	VMOVUPS.Z (R13), K3, Z5
+	ADDQ      $0x40, R13
+	JMP       compare
+
+two:
+	LEAQ      -1(CX)(CX*1), CX
+	MOVQ      $0x00000001, R15
+	SHLQ      CL, R15
+	DECQ      R15
+	KMOVW     R15, K1
+	SHRQ      $0x10, R15
+	KMOVW     R15, K2
+	VMOVUPS.Z (R13), K1, Z5
+	VMOVUPS.Z 64(R13), K2, Z6
+	VPERMT2PS Z6, Z4, Z5
+	ADDQ      $0x80, R13
+
+compare:
+	TESTQ       DX, DX
+	JNE         store
+	VMOVUPS.Z   (R11), K3, Z7
+	VCMPPS      $0x1e, Z7, Z5, K1
+	VCMPPS      $0x03, Z5, Z5, K2
+	KORW        K1, K2, K1
+	VMOVDQU32.Z (R12), K3, Z7
+	VPMOVD2M    Z7, K2
+	KORW        K1, K2, K1
+	KANDW       K1, K3, K3
+
+store:
+	VMOVUPS   Z5, K3, (R11)
+	VMOVDQU32 Z0, K3, (R12)
+	VPADDD    Z2, Z0, Z0
+	ADDQ      $0x40, R11
+	ADDQ      $0x40, R12
+	SUBQ      $0x10, R14
+	JGT       vector
+
+next:
+	VPADDD Z3, Z1, Z1
+	ADDQ   R8, BX
+	ADDQ   R8, SI
+	ADDQ   R10, DI
+	DECQ   R9
+	JNE    row
+	VZEROUPPER
+	RET
+
+DATA lanes<>+0(SB)/4, $0x00000000
+DATA lanes<>+4(SB)/4, $0x00000001
+DATA lanes<>+8(SB)/4, $0x00000002
+DATA lanes<>+12(SB)/4, $0x00000003
+DATA lanes<>+16(SB)/4, $0x00000004
+DATA lanes<>+20(SB)/4, $0x00000005
+DATA lanes<>+24(SB)/4, $0x00000006
+DATA lanes<>+28(SB)/4, $0x00000007
+DATA lanes<>+32(SB)/4, $0x00000008
+DATA lanes<>+36(SB)/4, $0x00000009
+DATA lanes<>+40(SB)/4, $0x0000000a
+DATA lanes<>+44(SB)/4, $0x0000000b
+DATA lanes<>+48(SB)/4, $0x0000000c
+DATA lanes<>+52(SB)/4, $0x0000000d
+DATA lanes<>+56(SB)/4, $0x0000000e
+DATA lanes<>+60(SB)/4, $0x0000000f
+GLOBL lanes<>(SB), RODATA|NOPTR, $64
+
+DATA even<>+0(SB)/4, $0x00000000
+DATA even<>+4(SB)/4, $0x00000002
+DATA even<>+8(SB)/4, $0x00000004
+DATA even<>+12(SB)/4, $0x00000006
+DATA even<>+16(SB)/4, $0x00000008
+DATA even<>+20(SB)/4, $0x0000000a
+DATA even<>+24(SB)/4, $0x0000000c
+DATA even<>+28(SB)/4, $0x0000000e
+DATA even<>+32(SB)/4, $0x00000010
+DATA even<>+36(SB)/4, $0x00000012
+DATA even<>+40(SB)/4, $0x00000014
+DATA even<>+44(SB)/4, $0x00000016
+DATA even<>+48(SB)/4, $0x00000018
+DATA even<>+52(SB)/4, $0x0000001a
+DATA even<>+56(SB)/4, $0x0000001c
+DATA even<>+60(SB)/4, $0x0000001e
+GLOBL even<>(SB), RODATA|NOPTR, $64

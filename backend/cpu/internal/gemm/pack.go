@@ -40,6 +40,11 @@ func (s *scratch) take(n int) []float32 {
 	return m[skip : skip+n]
 }
 
+// takeDoubles returns n float64 with any contents.
+func (s *scratch) takeDoubles(n int) []float64 {
+	return unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(s.take(2*n)))), n)
+}
+
 // rowTable is where a transposition finds its rows. It is kept by the caller for several, because it escapes to the heap.
 type rowTable [group]*byte
 

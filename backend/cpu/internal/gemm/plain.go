@@ -10,7 +10,7 @@ import (
 // plain has the kernels in Go.
 var plain = &isa{
 	name: "Go", lanes: 8, vecs: 1, rows: 4, dotRows: 4,
-	tiles: [2][8]tileFunc{{plainTile(1), plainTile(2), plainTile(3), plainTile(4)}},
+	tiles: [2][8]tileFunc{{plainTile[float32](1), plainTile[float32](2), plainTile[float32](3), plainTile[float32](4)}},
 	dots: [4][4]dotFunc{
 		{plainDot(1, 1), plainDot(1, 2), plainDot(1, 3), plainDot(1, 4)},
 		{plainDot(2, 1), plainDot(2, 2), plainDot(2, 3), plainDot(2, 4)},
@@ -19,50 +19,100 @@ var plain = &isa{
 	},
 	copyRows:  [3]rowsFunc{plainRows(F32), plainRows(F16), plainRows(BF16)},
 	transpose: [3]transposeFunc{plainTranspose(F32), plainTranspose(F16), plainTranspose(BF16)},
+	runs:      [2][8]runsFunc{{plainRuns[float32](1), plainRuns[float32](2), plainRuns[float32](3), plainRuns[float32](4)}},
+	packRun:   plainPackRun,
+	size:      4,
+	precise: &isa{name: "Go", lanes: 8, vecs: 1, rows: 4, size: 8,
+		tiles:     [2][8]tileFunc{{plainTile[float64](1), plainTile[float64](2), plainTile[float64](3), plainTile[float64](4)}},
+		runs:      [2][8]runsFunc{{plainRuns[float64](1), plainRuns[float64](2), plainRuns[float64](3), plainRuns[float64](4)}},
+		copyRows:  [3]rowsFunc{plainRows(F32), plainRows(F16), plainRows(BF16)},
+		transpose: [3]transposeFunc{plainTranspose(F32), plainTranspose(F16), plainTranspose(BF16)},
+		packRun:   plainPackRun,
+	},
 }
 
 // at returns the float32 at a distance in bytes.
 func at(p *float32, bytes uintptr) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), bytes)) }
 
-func plainTile(rows int) tileFunc {
-	return func(a *float32, aRow, aCol uintptr, b *float32, bStep, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias *float32) {
-		columns := 8
-		if mask != nil {
-			for columns = 0; columns < 8 && *(*int32)(unsafe.Add(unsafe.Pointer(mask), 4*columns)) != 0; columns++ {
-			}
-		}
-		for i := range rows {
-			sums := plainRow(at(a, uintptr(i)*aRow), aCol, b, bStep, int(k))
-			to := unsafe.Slice(at(c, uintptr(i)*cRow), columns)
-			for j := range to {
-				v := sums[j]
-				if add != 0 {
-					v += to[j]
-				}
-				if bias != nil {
-					v += *at(bias, 4*uintptr(j))
-				}
-				to[j] = v
-			}
+// number is what plain kernels sum in.
+type number interface{ float32 | float64 }
+
+func plainTile[T number](rows int) tileFunc {
+	return func(a *float32, aRow, aCol uintptr, b *float32, bStep, k uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias, rowBias *float32) {
+		for i := range uintptr(rows) {
+			var sums [8]T
+			plainRow(&sums, at(a, i*aRow), aCol, b, bStep, k)
+			plainStore(&sums, (*T)(unsafe.Add(unsafe.Pointer(c), i*cRow)), mask, add, bias, rowBias, i)
 		}
 	}
 }
 
-// plainRow computes a row of a tile.
-func plainRow(a *float32, aCol uintptr, b *float32, bStep uintptr, k int) (sums [8]float32) {
-	var s0, s1, s2, s3, s4, s5, s6, s7 float32
-	for i := range uintptr(k) { // no pointer past the end, for the garbage collector's sake
-		x, y := *at(a, i*aCol), (*[8]float32)(unsafe.Pointer(at(b, i*bStep)))
-		s0 += x * y[0]
-		s1 += x * y[1]
-		s2 += x * y[2]
-		s3 += x * y[3]
-		s4 += x * y[4]
-		s5 += x * y[5]
-		s6 += x * y[6]
-		s7 += x * y[7]
+func plainRuns[T number](rows int) runsFunc {
+	return func(from *[group]*float32, k, runs, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias, rowBias *float32) {
+		for i := range uintptr(rows) {
+			var sums [8]T
+			for r := range runs {
+				plainRow(&sums, at(from[i], r*(4*k+skip)), 4, at(b, r*k*bStep), bStep, k)
+			}
+			plainStore(&sums, (*T)(unsafe.Add(unsafe.Pointer(c), i*cRow)), mask, add, bias, rowBias, i)
+		}
 	}
-	return [8]float32{s0, s1, s2, s3, s4, s5, s6, s7}
+}
+
+// plainStore stores a row of a tile.
+func plainStore[T number](sums *[8]T, c *T, mask *int32, add uintptr, bias, rowBias *float32, row uintptr) {
+	columns := 8
+	if mask != nil {
+		for columns = 0; columns < 8 && *(*int32)(unsafe.Add(unsafe.Pointer(mask), 4*columns)) != 0; columns++ {
+		}
+	}
+	to := unsafe.Slice(c, columns)
+	for j := range to {
+		v := sums[j]
+		if add != 0 {
+			v += to[j]
+		}
+		if bias != nil {
+			v += T(*at(bias, 4*uintptr(j)))
+		}
+		if rowBias != nil {
+			v += T(*at(rowBias, 4*row))
+		}
+		to[j] = v
+	}
+}
+
+// plainRow adds the products of a row of a tile.
+func plainRow[T number](sums *[8]T, a *float32, aCol uintptr, b *float32, bStep, k uintptr) {
+	s0, s1, s2, s3, s4, s5, s6, s7 := sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]
+	for i := range k { // no pointer past the end, for the garbage collector's sake
+		x, y := T(*at(a, i*aCol)), (*[8]float32)(unsafe.Pointer(at(b, i*bStep)))
+		s0 += x * T(y[0])
+		s1 += x * T(y[1])
+		s2 += x * T(y[2])
+		s3 += x * T(y[3])
+		s4 += x * T(y[4])
+		s5 += x * T(y[5])
+		s6 += x * T(y[6])
+		s7 += x * T(y[7])
+	}
+	*sums = [8]T{s0, s1, s2, s3, s4, s5, s6, s7}
+}
+
+// plainPackRun is a packRunFunc.
+func plainPackRun(dst *float32, dstStep uintptr, src *float32, taps *uintptr, ntaps, channel, channels uintptr, mask *int32) {
+	n := 0
+	for n < 32 && *(*int32)(unsafe.Add(unsafe.Pointer(mask), 4*n)) != 0 {
+		n++
+	}
+	offsets := unsafe.Slice(taps, ntaps)
+	row := uintptr(0)
+	for c := range channels {
+		for _, t := range offsets {
+			copy(unsafe.Slice(at(dst, row*dstStep), n), unsafe.Slice(at(src, c*channel+t), n))
+			row++
+		}
+	}
 }
 
 func plainDot(rows, columns int) dotFunc {

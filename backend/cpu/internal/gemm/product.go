@@ -37,6 +37,7 @@ type Product struct {
 	A, B           Matrix
 	C              []float32 // contiguous, row by row; it must not overlap the operands
 	Bias           []float32 // N values, added to each row; nil: none
+	Precise        bool      // sum in float64
 	// Done, if not nil, is called when elements from to to-1 of C are final, for each element once, from several
 	// goroutines.
 	Done func(from, to int)
@@ -63,6 +64,9 @@ func (p *Product) run(w Workers, s *isa) error {
 	}
 	q := *p
 	q.fold()
+	if p.Precise {
+		s = s.precise
+	}
 	j := job{Product: &q, isa: s, workers: w}
 	if q.Batch > 1 && (q.work() <= alone || q.Batch >= 4*w.Size()) {
 		j.workers = one{}
@@ -198,9 +202,15 @@ type job struct {
 // item computes matrix n of the batch.
 func (j *job) item(n int) {
 	t := task{job: j, a: j.A.view(n, j.A.Row, j.A.Col), b: j.B.view(n, j.B.Col, j.B.Row), c: j.C[n*j.M*j.N : (n+1)*j.M*j.N], first: n * j.M * j.N}
-	if t.dotShape() {
+	switch {
+	case j.Precise:
+		mem := getScratch()
+		defer mem.put()
+		t.sums = mem.takeDoubles(j.M * j.N)
+		t.blocks()
+	case t.dotShape():
 		t.dots()
-	} else {
+	default:
 		t.blocks()
 	}
 }
@@ -210,11 +220,33 @@ type task struct {
 	*job
 	a, b  view // b's rows are columns of the matrix B
 	c     []float32
-	first int // index of c in C
+	sums  []float64 // what C is rounded from, if the product is precise
+	first int       // index of c in C
+}
+
+// out returns where kernels write element i.
+func (t *task) out(i int) *float32 {
+	if t.Precise {
+		return (*float32)(unsafe.Pointer(&t.sums[i]))
+	}
+	return &t.c[i]
+}
+
+// round converts as many values as dst has.
+func round(dst []float32, src []float64) {
+	src = src[:len(dst)]
+	for i, v := range src {
+		dst[i] = float32(v)
+	}
 }
 
 // done reports the part of the result in the given rows and columns.
 func (t *task) done(row0, row1, col0, col1 int) {
+	if t.Precise {
+		for r := row0; r < row1; r++ {
+			round(t.c[r*t.N+col0:r*t.N+col1], t.sums[r*t.N+col0:])
+		}
+	}
 	if t.Done == nil {
 		return
 	}

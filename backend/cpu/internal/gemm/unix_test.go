@@ -34,7 +34,7 @@ func TestGuardPages(t *testing.T) {
 	eachSet(t, func(t *testing.T, s *isa) {
 		r := rand.New(rand.NewPCG(11, 12))
 		for i := range 400 {
-			sh := shape{m: 1 + r.IntN(50), n: 1 + r.IntN(70), k: 1 + r.IntN(70), batch: 1, la: layout(r.IntN(4)), lb: layout(r.IntN(4)), ka: Kind(r.IntN(3)), kb: Kind(r.IntN(3)), bias: r.IntN(2) == 0}
+			sh := shape{m: 1 + r.IntN(50), n: 1 + r.IntN(70), k: 1 + r.IntN(70), batch: 1, la: layout(r.IntN(4)), lb: layout(r.IntN(4)), ka: Kind(r.IntN(3)), kb: Kind(r.IntN(3)), bias: r.IntN(2) == 0, precise: r.IntN(3) == 0}
 			if i%2 == 0 {
 				sh.ka, sh.kb = F32, F32
 			}
