@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -288,9 +290,39 @@ func (s *sidecar) fits(r *Run) error {
 	return errors.Join(errs...)
 }
 
-func (s *sidecar) apply(r *Run, weights, arrays map[string]*tensor.Tensor) error {
-	if err := r.Model.LoadStateDict(weights); err != nil {
+// apply checks what it can before it changes anything; if a later part fails, the earlier ones are put back.
+func (s *sidecar) apply(r *Run, weights, arrays map[string]*tensor.Tensor) (err error) {
+	if m, ok := r.Model.(interface {
+		CheckStateDict(map[string]*tensor.Tensor) error
+	}); ok {
+		if err := m.CheckStateDict(weights); err != nil {
+			return err
+		}
+	}
+	averages, err := s.averages(r, arrays)
+	if err != nil {
 		return err
+	}
+	undo := map[string]json.RawMessage{}
+	defer func() {
+		if err == nil {
+			return
+		}
+		for name, raw := range undo {
+			if uerr := r.Parts[name].loadState(raw); uerr != nil {
+				err = errors.Join(err, fmt.Errorf("putting back %s: %w", name, uerr))
+			}
+		}
+	}()
+	for _, name := range slices.Sorted(maps.Keys(s.Parts)) {
+		before, err := r.Parts[name].saveState()
+		if err != nil {
+			return fmt.Errorf("state of %s: %w", name, err)
+		}
+		undo[name] = before
+		if err := r.Parts[name].loadState(s.Parts[name]); err != nil {
+			return fmt.Errorf("state of %s: %w", name, err)
+		}
 	}
 	if s.Optimizer != nil {
 		st := &optim.StateDict{Optimizer: s.Optimizer.Optimizer, Groups: s.Optimizer.Groups, Sizes: s.Optimizer.Sizes, Steps: s.Optimizer.Steps, Arrays: map[string]*tensor.Tensor{}}
@@ -303,22 +335,12 @@ func (s *sidecar) apply(r *Run, weights, arrays map[string]*tensor.Tensor) error
 			return err
 		}
 	}
+	if err := r.Model.LoadStateDict(weights); err != nil {
+		return err
+	}
 	if r.EMA != nil {
-		var averages []*tensor.Tensor
-		for i := range s.Averages {
-			t := arrays[averagePrefix+strconv.Itoa(i)]
-			if t == nil {
-				return fmt.Errorf("average %d is missing", i)
-			}
-			averages = append(averages, t)
-		}
 		if err := r.EMA.Load(averages); err != nil {
 			return err
-		}
-	}
-	for name, raw := range s.Parts {
-		if err := r.Parts[name].loadState(raw); err != nil {
-			return fmt.Errorf("state of %s: %w", name, err)
 		}
 	}
 	for name, g := range r.generators() {
@@ -326,4 +348,27 @@ func (s *sidecar) apply(r *Run, weights, arrays map[string]*tensor.Tensor) error
 	}
 	r.Position, r.Metrics = s.Position, s.Metrics
 	return nil
+}
+
+// averages returns the saved averages, which fit the run's.
+func (s *sidecar) averages(r *Run, arrays map[string]*tensor.Tensor) ([]*tensor.Tensor, error) {
+	if r.EMA == nil {
+		return nil, nil
+	}
+	own := r.EMA.Averages()
+	if len(own) != s.Averages {
+		return nil, fmt.Errorf("the checkpoint has averages of %d parameters, the run of %d", s.Averages, len(own))
+	}
+	var out []*tensor.Tensor
+	for i := range own {
+		t := arrays[averagePrefix+strconv.Itoa(i)]
+		switch {
+		case t == nil:
+			return nil, fmt.Errorf("average %d is missing", i)
+		case !slices.Equal(t.Shape(), own[i].Shape()):
+			return nil, fmt.Errorf("average %d has shape %v, that of the run %v", i, t.Shape(), own[i].Shape())
+		}
+		out = append(out, t)
+	}
+	return out, nil
 }

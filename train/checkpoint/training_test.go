@@ -199,6 +199,21 @@ func TestLoadErrors(t *testing.T) {
 			r.Model = nn.NewSequential(nn.NewLinear(6, 5), nn.NewReLU(), nn.NewReLU(), nn.NewLinear(16, 3))
 			return func() {}
 		}},
+		{`the state is of "adam", not of "sgd"`, func(r *Run) func() {
+			r.Optimizer = optim.NewSGD(r.Model.(*nn.Sequential).Parameters(), optim.SGDConfig{LR: 1})
+			return func() {}
+		}},
+		{"of 1 groups at step 1 does not fit an optimizer of 0 groups", func(r *Run) func() {
+			r.Parts["schedule"] = Of(&optim.Scheduler{}) // the scaler's state comes before it and is put back
+			return func() {}
+		}},
+		{"the checkpoint has averages of 4 parameters, the run of 1", func(r *Run) func() {
+			r.EMA, _ = optim.NewEMA(r.Model.(*nn.Sequential).Parameters()[:1], 0.9)
+			return func() {}
+		}},
+		{"betas 2 and 0.999", func(*Run) func() {
+			return rewrite(".json", func(s string) string { return strings.Replace(s, `"Beta1": 0.9`, `"Beta1": 2`, 1) })
+		}},
 		{"the file is damaged", func(*Run) func() {
 			return rewrite(".safetensors", func(s string) string { return s[:len(s)-1] + "\xff" })
 		}},
@@ -212,13 +227,17 @@ func TestLoadErrors(t *testing.T) {
 		{"unexpected end of JSON", func(*Run) func() { return rewrite(".json", func(s string) string { return s[:20] }) }},
 	} {
 		fresh := newTrainer(t, tensor.CPU())
-		before := fresh.bits(t)
+		fresh.scaler.LoadStateDict(amp.State{Scale: 3, GrowthFactor: 2, BackoffFactor: 0.5, GrowthInterval: 7})
+		before, sched := fresh.bits(t), fresh.sched.StateDict()
 		restore := c.spoil(&fresh.Run)
 		if err := Load(base, &fresh.Run); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
 		if !bytes.Equal(fresh.bits(t), before) {
 			t.Errorf("%s: a failed load changed the weights", c.want)
+		}
+		if now := fresh.sched.StateDict(); fresh.scaler.GetScale() != 3 || now.Step != sched.Step || fresh.Position != (Position{}) {
+			t.Errorf("%s: a failed load changed the scale to %v, the schedule's step to %d, the position to %v", c.want, fresh.scaler.GetScale(), now.Step, fresh.Position)
 		}
 		restore()
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/anygpu/anygpu/tensor"
@@ -36,12 +35,33 @@ func (b *Base) LoadStateDictLoose(state map[string]*tensor.Tensor) (missing, une
 	return b.loadState(state, false)
 }
 
+// CheckStateDict returns the error that LoadStateDict would give because of paths, shapes or failed tensors, and changes nothing.
+func (b *Base) CheckStateDict(state map[string]*tensor.Tensor) error {
+	_, _, err := b.compareState(b.StateDict(), state, true)
+	return err
+}
+
 func (b *Base) loadState(state map[string]*tensor.Tensor, strict bool) (missing, unexpected []string, err error) {
 	own := b.StateDict()
+	missing, unexpected, err = b.compareState(own, state, strict)
+	if err != nil {
+		return missing, unexpected, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(state)) { // of two names of a shared tensor the later one counts
+		if dst := own[name]; dst != nil {
+			if err := dst.CopyFrom(state[name]); err != nil {
+				return missing, unexpected, fmt.Errorf("nn: state: %s: %w", name, err)
+			}
+		}
+	}
+	return missing, unexpected, nil
+}
+
+// compareState holds a state against the model's own.
+func (b *Base) compareState(own, state map[string]*tensor.Tensor, strict bool) (missing, unexpected []string, err error) {
 	given := map[*tensor.Tensor]bool{} // a shared tensor needs one of its names
 	var wrong []string
-	names := slices.Sorted(maps.Keys(state)) // of two names of a shared tensor the later one counts
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(state)) {
 		src, dst := state[name], own[name]
 		if dst == nil {
 			unexpected = append(unexpected, name)
@@ -61,12 +81,11 @@ func (b *Base) loadState(state map[string]*tensor.Tensor, strict bool) (missing,
 			wrong = append(wrong, fmt.Sprintf("size mismatch for %s: the state has shape %v, the shape in the model is %v", name, src.Shape(), dst.Shape()))
 		}
 	}
-	for name, dst := range own {
-		if !given[dst] {
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		if !given[own[name]] {
 			missing = append(missing, name)
 		}
 	}
-	sort.Strings(missing)
 	var problems []string
 	if strict && len(missing) > 0 {
 		problems = append(problems, "missing key(s): "+strings.Join(missing, ", "))
@@ -76,13 +95,6 @@ func (b *Base) loadState(state map[string]*tensor.Tensor, strict bool) (missing,
 	}
 	if problems = append(problems, wrong...); len(problems) > 0 {
 		return missing, unexpected, fmt.Errorf("nn: error(s) in loading state:\n\t%s", strings.Join(problems, "\n\t"))
-	}
-	for _, name := range names {
-		if dst := own[name]; dst != nil {
-			if err := dst.CopyFrom(state[name]); err != nil {
-				return missing, unexpected, fmt.Errorf("nn: state: %s: %w", name, err)
-			}
-		}
 	}
 	return missing, unexpected, nil
 }
