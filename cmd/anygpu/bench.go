@@ -1,13 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,67 +37,93 @@ type benchReport struct {
 	DeviceAllocations float64 `json:"device_allocations"`
 	HeapAllocations   float64 `json:"heap_allocations"`
 
+	Error string `json:"error,omitempty"` // why there are no figures
+
 	PeakBytes int64 `json:"peak_bytes"`         // device memory in use
 	PeakRSS   int64 `json:"peak_rss,omitempty"` // of the process, on Linux
 }
 
+// benchFlags are the flags of bench.
+type benchFlags struct {
+	workload, device, json string
+	list, cold, once       bool
+	threads                int
+	seconds                float64
+	options                benchOptions
+}
+
 func newBench() *cobra.Command {
-	var name, device string
-	var list bool
-	var threads int
-	var seconds float64
-	var o benchOptions
+	var c benchFlags
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Time a workload and print one line of JSON",
+		Short: "Time a workload and print one line of JSON, or all and print a table",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if list {
-				return listWorkloads(cmd.OutOrStdout())
-			}
-			if name == "" {
-				return usagef("--workload NAME is needed; 'anygpu bench --list' prints them")
-			}
-			w, err := findWorkload(name)
-			if err != nil {
-				return err
-			}
-			if threads < 1 || seconds < 0 || o.batch < 0 || o.width < 0 {
+			if c.threads < 1 || c.seconds < 0 || c.options.batch < 0 || c.options.width < 0 {
 				return usagef("--threads must be at least 1, --seconds, --batch and --width not negative")
 			}
-			useThreads(threads)
-			dev, err := openDevice(device)
+			switch {
+			case c.list:
+				return listWorkloads(cmd.OutOrStdout())
+			case c.workload == "":
+				return c.table(cmd.Context(), cmd.OutOrStdout())
+			}
+			r, err := c.one(cmd.Context(), c.workload)
 			if err != nil {
 				return err
 			}
-			defer dev.Close()
-			r, err := bench(dev, w, o, time.Duration(seconds*float64(time.Second)))
-			if err != nil {
-				return fmt.Errorf("%s on %s: %w", w.name, dev.Info().Name, err)
-			}
-			r.Threads = threads
 			return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&name, "workload", "", "what to time")
-	f.BoolVar(&list, "list", false, "print the names of the workloads")
-	f.StringVar(&device, "device", "", "the device; without it the default one")
-	f.IntVar(&threads, "threads", runtime.GOMAXPROCS(0), "CPU threads, for the CPU device and drivers that run on the CPU")
-	f.Float64Var(&seconds, "seconds", 2, "how long to repeat")
-	f.IntVar(&o.batch, "batch", 0, "batch of a training step; 0 is the workload's own")
-	f.IntVar(&o.width, "width", 0, "width of the mlp's hidden layers; 0 is 512 and 256")
-	f.BoolVar(&o.amp, "amp", false, "training steps in mixed precision")
+	f.StringVar(&c.workload, "workload", "", "what to time; without it all of them, as a table")
+	f.BoolVar(&c.list, "list", false, "print the names of the workloads")
+	f.StringVar(&c.device, "device", "", "the device; without it the default one")
+	f.StringVar(&c.json, "json", "", "write the table's figures to this file, too")
+	f.IntVar(&c.threads, "threads", runtime.GOMAXPROCS(0), "CPU threads, for the CPU device and drivers that run on the CPU")
+	f.Float64Var(&c.seconds, "seconds", 2, "how long to repeat")
+	f.IntVar(&c.options.batch, "batch", 0, "batch of a training step; 0 is the workload's own")
+	f.IntVar(&c.options.width, "width", 0, "width of the mlp's hidden layers; 0 is 512 and 256")
+	f.BoolVar(&c.options.amp, "amp", false, "training steps in mixed precision")
+	f.BoolVar(&c.cold, "cold", false, "of "+firstStep+": without the caches of compiled kernels")
+	f.BoolVar(&c.once, "once", false, "one run, the first, and no more")
 	return cmd
 }
 
-func listWorkloads(w io.Writer) error {
-	for _, l := range workloads {
-		if _, err := fmt.Fprintln(w, l.name); err != nil {
-			return err
-		}
+// one times one workload on a device opened for it.
+func (c *benchFlags) one(ctx context.Context, name string) (*benchReport, error) {
+	if name == firstStep {
+		return benchFirstStep(ctx, c.device, c.threads, c.cold)
 	}
-	return nil
+	w, err := findWorkload(name)
+	if err != nil {
+		return nil, err
+	}
+	useThreads(c.threads)
+	dev, err := openDevice(c.device)
+	if err != nil {
+		return nil, err
+	}
+	defer dev.Close()
+	return c.on(dev, w)
+}
+
+func (c *benchFlags) on(dev backend.Device, w workload) (*benchReport, error) {
+	r, err := bench(dev, w, c.options, time.Duration(c.seconds*float64(time.Second)), c.once)
+	if err != nil {
+		return nil, fmt.Errorf("%s on %s: %w", w.name, dev.Info(), err)
+	}
+	r.Threads = c.threads
+	return r, nil
+}
+
+func listWorkloads(w io.Writer) error {
+	names := make([]string, 0, len(workloads)+1)
+	for _, l := range workloads {
+		names = append(names, l.name)
+	}
+	_, err := fmt.Fprintln(w, strings.Join(append(names, firstStep), "\n"))
+	return err
 }
 
 // useThreads bounds the threads of the CPU device and of drivers that run on the CPU; it works only before they are opened.
@@ -116,8 +143,21 @@ func openDevice(name string) (backend.Device, error) {
 	return backend.Open(name)
 }
 
-// bench runs w again and again for at least d, and at least 7 times after 5 runs that do not count.
-func bench(dev backend.Device, w workload, o benchOptions, d time.Duration) (*benchReport, error) {
+// A run that takes longer than slowRun is repeated slowRuns times, and others minRuns times at least.
+const (
+	slowRun  = 2 * time.Second
+	slowRuns = 3
+	minRuns  = 7
+	warmUps  = 5 // runs that do not count, the first of them apart
+)
+
+// bench runs w again and again for at least d after some runs that do not count, or once.
+func bench(dev backend.Device, w workload, o benchOptions, d time.Duration, once bool) (*benchReport, error) {
+	runtime.GC() // what an earlier workload left
+	if err := tensor.EmptyCache(dev); err != nil {
+		return nil, err
+	}
+	tensor.ResetPeakMemory(dev)
 	run, err := w.prepare(dev, o)
 	if err != nil {
 		return nil, err
@@ -129,17 +169,31 @@ func bench(dev backend.Device, w workload, o benchOptions, d time.Duration) (*be
 	if err := run(); err != nil {
 		return nil, err
 	}
-	r := &benchReport{Workload: w.name, Device: dev.Info().String(), Driver: dev.Info().Driver + " " + dev.Info().DriverVersion, FirstMS: milliseconds(time.Since(start))}
-	for range 4 {
+	first := time.Since(start)
+	r := &benchReport{Workload: w.name, Device: dev.Info().String(), Driver: dev.Info().Driver + " " + dev.Info().DriverVersion, FirstMS: milliseconds(first)}
+	if once {
+		r.setTimes([]time.Duration{first})
+		return r, nil
+	}
+	last := first
+	for range warmUps - 1 {
+		start := time.Now()
 		if err := run(); err != nil {
 			return nil, err
 		}
+		if last = time.Since(start); last > slowRun {
+			break
+		}
+	}
+	least := minRuns
+	if last > slowRun {
+		least = slowRuns
 	}
 	var before, after runtime.MemStats
 	launches, allocs := tensor.Launches(dev), tensor.MemoryStats(dev).Segments.Allocated
 	runtime.ReadMemStats(&before)
 	var times []time.Duration
-	for start := time.Now(); len(times) < 7 || time.Since(start) < d; {
+	for start := time.Now(); len(times) < least || time.Since(start) < d; {
 		t := time.Now()
 		if err := run(); err != nil {
 			return nil, err
@@ -149,8 +203,7 @@ func bench(dev backend.Device, w workload, o benchOptions, d time.Duration) (*be
 	runtime.ReadMemStats(&after)
 	done := tensor.Launches(dev)
 	n := float64(len(times))
-	slices.Sort(times)
-	r.Runs, r.BestMS, r.MedianMS = len(times), milliseconds(times[0]), milliseconds(times[len(times)/2])
+	r.setTimes(times)
 	r.GFLOPs, r.GBs = w.flops/r.MedianMS/1e6, w.bytes/r.MedianMS/1e6
 	r.Operators, r.Launches = float64(done.Nodes-launches.Nodes)/n, float64(done.Launches-launches.Launches)/n
 	r.DeviceAllocations = float64(tensor.MemoryStats(dev).Segments.Allocated-allocs) / n

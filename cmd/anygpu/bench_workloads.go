@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -17,8 +18,11 @@ type workload struct {
 	doc  string
 	// work is what one run computes and moves at least, for reports of rates.
 	flops, bytes float64
-	prepare      func(dev backend.Device, o benchOptions) (run func() error, err error)
+	prepare      prepareFunc
 }
+
+// prepareFunc makes a workload's operands on dev and returns what one run does.
+type prepareFunc func(dev backend.Device, o benchOptions) (run func() error, err error)
 
 // benchOptions change the size of a workload.
 type benchOptions struct {
@@ -30,8 +34,9 @@ type benchOptions struct {
 const mega = 1 << 20
 
 var workloads = slices.Concat(
-	matmulWorkloads(tensor.Float32, "f32", 256, 512, 1024, 2048),
-	matmulWorkloads(tensor.Float16, "f16", 1024),
+	matmulWorkloads(tensor.Float32, "f32", 256, 512, 1024, 2048, 4096, 8192),
+	matmulWorkloads(tensor.Float16, "f16", 1024, 4096, 8192),
+	matmulWorkloads(tensor.BFloat16, "bf16", 1024, 4096, 8192),
 	[]workload{
 		{"gelu_chain_16m", "gelu_tanh(x*a+b), 16,777,216 float32 each", 0, 4 * 4 * 16 * mega, geluChain},
 		{"softmax_8192x1024", "softmax over the last dimension, float32", 0, 2 * 4 * 8 * mega, rowsWorkload(func(x, _, _ *tensor.Tensor) *tensor.Tensor { return x.Softmax(-1) })},
@@ -46,7 +51,15 @@ var workloads = slices.Concat(
 		{"cnn_sgd_step", "32 and 64 filters 3x3, 128 hidden, batch 128: forward, backward, SGD", 0, 0, imageStep(cnnOf, newSGD)},
 		{"cnn_adam_step", "the same with Adam", 0, 0, imageStep(cnnOf, newAdam)},
 		{"gpt_adamw_step", "decoder of 4 layers, width 128, 4 heads, 64 tokens, batch 16: forward, backward, AdamW", 0, 0, textStep},
+		{"mlp_adam_step_amp", "mlp_adam_step in mixed precision", 0, 0, mixed(imageStep(mlpOf, newAdam))},
+		{"cnn_adam_step_amp", "cnn_adam_step in mixed precision", 0, 0, mixed(imageStep(cnnOf, newAdam))},
+		{"gpt_adamw_step_amp", "gpt_adamw_step in mixed precision", 0, 0, mixed(textStep)},
 		{"small_add_1000", "1,000 additions of 4 floats, each needing the one before", 0, 0, smallAdd},
+		{"copy_64m", "copy of 67,108,864 bytes on the device", 0, 2 * 64 * mega, deviceCopy},
+		{"transfer_to_device_64m", "67,108,864 bytes from the host to the device", 0, 64 * mega, transfer(true)},
+		{"transfer_to_host_64m", "67,108,864 bytes from the device to the host", 0, 64 * mega, transfer(false)},
+		{"launch", "one tiny kernel and a wait for it", 0, 0, launches(1)},
+		{"launch_1000", "a thousand tiny kernels in a batch and a wait for them", 0, 0, launches(1000)},
 	})
 
 func findWorkload(name string) (workload, error) {
@@ -93,7 +106,7 @@ func geluChain(dev backend.Device, _ benchOptions) (func() error, error) {
 	return inScope(dev, func(s *tensor.Scope) error { return s.To(x).Mul(a).Add(b).GELUTanh().Err() }), nil
 }
 
-func rowsWorkload(f func(x, w, b *tensor.Tensor) *tensor.Tensor) func(backend.Device, benchOptions) (func() error, error) {
+func rowsWorkload(f func(x, w, b *tensor.Tensor) *tensor.Tensor) prepareFunc {
 	return func(dev backend.Device, _ benchOptions) (func() error, error) {
 		gen := tensor.NewGenerator(0)
 		x := tensor.Normal(dev, gen, tensor.Float32, 0, 1, 8192, 1024)
@@ -104,7 +117,7 @@ func rowsWorkload(f func(x, w, b *tensor.Tensor) *tensor.Tensor) func(backend.De
 
 const convFLOPs = 2.0 * 64 * 64 * 28 * 28 * 32 * 9
 
-func convWorkload(backward bool) func(backend.Device, benchOptions) (func() error, error) {
+func convWorkload(backward bool) prepareFunc {
 	return func(dev backend.Device, _ benchOptions) (func() error, error) {
 		gen := tensor.NewGenerator(0)
 		random := func(shape ...int) *tensor.Tensor { return tensor.Normal(dev, gen, tensor.Float32, 0, 1, shape...) }
@@ -133,6 +146,52 @@ func smallAdd(dev backend.Device, _ benchOptions) (func() error, error) {
 	}), nil
 }
 
+func deviceCopy(dev backend.Device, _ benchOptions) (func() error, error) {
+	x := tensor.Ones(dev, tensor.Float32, 16*mega)
+	return inScope(dev, func(s *tensor.Scope) error { return s.To(x).Clone().Err() }), nil
+}
+
+// transfer copies between host and device memory. On the CPU device both are the same, and nothing is copied.
+func transfer(toDevice bool) prepareFunc {
+	return func(dev backend.Device, _ benchOptions) (func() error, error) {
+		host := tensor.FromFloat32s(make([]float32, 16*mega), 16*mega)
+		if toDevice {
+			return inScope(dev, func(s *tensor.Scope) error { return s.To(host).Err() }), nil
+		}
+		x := tensor.Ones(dev, tensor.Float32, 16*mega)
+		return func() error {
+			y := x.CPU()
+			if y != x {
+				defer y.Free()
+			}
+			return errors.Join(y.Err(), tensor.Synchronize(dev))
+		}, nil
+	}
+}
+
+// launches runs n kernels that no other can take in: each result is kept.
+func launches(n int) prepareFunc {
+	return func(dev backend.Device, _ benchOptions) (func() error, error) {
+		gen := tensor.NewGenerator(0)
+		x := tensor.Normal(dev, gen, tensor.Float32, 0, 1, 4, 4)
+		return inScope(dev, func(s *tensor.Scope) error {
+			y := s.To(x)
+			for range n {
+				y = y.Cumsum(0)
+			}
+			return y.Err()
+		}), nil
+	}
+}
+
+// mixed is a training step in mixed precision.
+func mixed(prepare prepareFunc) prepareFunc {
+	return func(dev backend.Device, o benchOptions) (func() error, error) {
+		o.amp = true
+		return prepare(dev, o)
+	}
+}
+
 func newSGD(p []*tensor.Tensor) optim.Optimizer { return optim.NewSGD(p, optim.SGDConfig{LR: 0.01}) }
 func newAdam(p []*tensor.Tensor) optim.Optimizer {
 	return optim.NewAdam(p, optim.AdamConfig{LR: 1e-3})
@@ -152,7 +211,7 @@ func mlpOf(o benchOptions) demoModel {
 
 func cnnOf(benchOptions) demoModel { return newCNN(0) }
 
-func imageStep(model func(benchOptions) demoModel, optimizer func([]*tensor.Tensor) optim.Optimizer) func(backend.Device, benchOptions) (func() error, error) {
+func imageStep(model func(benchOptions) demoModel, optimizer func([]*tensor.Tensor) optim.Optimizer) prepareFunc {
 	return func(dev backend.Device, o benchOptions) (func() error, error) {
 		gen := tensor.NewGenerator(0)
 		n := o.batch
