@@ -89,10 +89,10 @@ func (r *demoRun) save() error {
 // interrupted saves, if the run is to be saved, and says how to go on.
 func (r *demoRun) interrupted(cause error) error {
 	if r.cfg.save == "" {
-		return cause
+		return fmt.Errorf("interrupted after %d steps: %w; nothing was saved, because there is no --save", r.at.Step, cause)
 	}
 	if err := r.save(); err != nil {
-		return errors.Join(cause, err)
+		return errors.Join(fmt.Errorf("interrupted after %d steps: %w", r.at.Step, cause), err)
 	}
-	return fmt.Errorf("%w after %d steps; go on with --resume %s", cause, r.at.Step, checkpointBase(r.cfg.save))
+	return fmt.Errorf("interrupted after %d steps: %w; saved: go on with --resume %s", r.at.Step, cause, checkpointBase(r.cfg.save))
 }

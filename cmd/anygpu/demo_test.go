@@ -160,10 +160,14 @@ func TestDemoInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	err := runDemo(ctx, cfg, io.Discard, io.Discard)
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "after 0 steps; go on with --resume "+base) {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "interrupted after 0 steps: context canceled; saved: go on with --resume "+base) {
 		t.Errorf("error %v", err)
 	}
-	cfg.save, cfg.resume = "", base
+	cfg.save = ""
+	if err := runDemo(ctx, cfg, io.Discard, io.Discard); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nothing was saved, because there is no --save") {
+		t.Errorf("without --save: error %v", err)
+	}
+	cfg.resume = base
 	if err := runDemo(context.Background(), cfg, io.Discard, io.Discard); err != nil {
 		t.Errorf("resumed: %v", err)
 	}
