@@ -45,11 +45,11 @@ type benchReport struct {
 
 // benchFlags are the flags of bench.
 type benchFlags struct {
-	workload, device, json string
-	list, cold, once       bool
-	threads                int
-	seconds                float64
-	options                benchOptions
+	workload, device, json, match string
+	list, cold, once              bool
+	threads                       int
+	seconds                       float64
+	options                       benchOptions
 }
 
 func newBench() *cobra.Command {
@@ -77,6 +77,7 @@ func newBench() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&c.workload, "workload", "", "what to time; without it all of them, as a table")
+	f.StringVar(&c.match, "match", "", "leave out of the table what this regular expression does not match")
 	f.BoolVar(&c.list, "list", false, "print the names of the workloads")
 	f.StringVar(&c.device, "device", "", "the device; without it the default one")
 	f.StringVar(&c.json, "json", "", "write the table's figures to this file, too")

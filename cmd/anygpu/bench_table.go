@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 
@@ -19,6 +20,10 @@ const copyWorkload = "copy_64m"
 
 // table times all workloads and prints them beside the best that the device was seen to do.
 func (c *benchFlags) table(ctx context.Context, w io.Writer) error {
+	match, err := regexp.Compile(c.match)
+	if err != nil {
+		return usagef("--match: %v", err)
+	}
 	useThreads(c.threads)
 	dev, err := openDevice(c.device)
 	if err != nil {
@@ -35,6 +40,9 @@ func (c *benchFlags) table(ctx context.Context, w io.Writer) error {
 		if info.Type == backend.CPUDevice && l.flops > slowOnCPU || info.API == "cpu" && strings.HasPrefix(l.name, "transfer_") {
 			continue // too slow, or nothing to do
 		}
+		if !match.MatchString(l.name) {
+			continue
+		}
 		r, err := c.on(dev, l)
 		if err != nil {
 			r = &benchReport{Workload: l.name, Device: dev.Info().String(), Error: err.Error()}
@@ -45,11 +53,13 @@ func (c *benchFlags) table(ctx context.Context, w io.Writer) error {
 			copied = r.GBs
 		}
 	}
-	r, err := benchFirstStep(ctx, dev.Info().String(), c.threads, c.cold)
-	if err != nil {
-		r = &benchReport{Workload: firstStep, Error: err.Error()}
+	if match.MatchString(firstStep) {
+		r, err := benchFirstStep(ctx, dev.Info().String(), c.threads, c.cold)
+		if err != nil {
+			r = &benchReport{Workload: firstStep, Error: err.Error()}
+		}
+		reports = append(reports, r)
 	}
-	reports = append(reports, r)
 	if c.json != "" {
 		err := writeFile(c.json, func(w io.Writer) error {
 			enc := json.NewEncoder(w)
