@@ -14,8 +14,8 @@
 //
 //   - Float operations are rounded one by one: F32 in float32, F64 in float64, F16 in float32 rounded to F16 after each
 //     operation. Fma is a product and a sum, each rounded.
-//   - Math functions are computed in float64 and rounded to the kind; F16 goes by way of F32, as do all conversions to
-//     F16 and BF16.
+//   - Math functions of F32 are those of package vmath, within 2 ULP and with the same bits on every processor; the few
+//     that it has not are computed in float64 and rounded. F16 goes by way of F32, as do all conversions to F16 and BF16.
 //   - Min(x, y) is y if y < x, else x; Max(x, y) is y if y > x, else x. That gives NaN or a number if an operand is NaN;
 //     no kernel may rely on which.
 //   - Both run original kernels and kernels that [ir.Lower] rewrote: a load or store whose value has another kind than

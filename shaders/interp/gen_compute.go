@@ -4,6 +4,7 @@ import (
 	"math"
 	"unsafe"
 
+	vloop "github.com/anygpu/anygpu/shaders/interp/internal/vec"
 	"github.com/anygpu/anygpu/shaders/ir"
 )
 
@@ -322,36 +323,14 @@ func (g *generator) math(in *ir.Instr) {
 				d[i] = f1(x)
 			}
 		})
-	case in.Op == ir.OpSqrt:
-		unaryOp(g, in, vectorUnary(in.Op, func(d, a []float32) {
-			for i, x := range a {
-				d[i] = float32(math.Sqrt(float64(x)))
-			}
-		}))
-	case in.Op == ir.OpRsqrt:
-		unaryOp(g, in, func(d, a []float32) {
-			for i, x := range a {
-				d[i] = float32(1 / math.Sqrt(float64(x)))
-			}
-		})
-	case in.Op == ir.OpExp:
-		unaryOp(g, in, func(d, a []float32) {
-			for i, x := range a {
-				d[i] = exp32(x)
-			}
-		})
-	case in.Op == ir.OpTanh:
-		unaryOp(g, in, func(d, a []float32) {
-			for i, x := range a {
-				d[i] = tanh32(x)
-			}
-		})
+	case vloop.Math(in.Op) != nil:
+		unaryOp(g, in, vloop.Math(in.Op))
 	default:
-		unaryOp(g, in, func(d, a []float32) {
+		unaryOp(g, in, vectorUnary(in.Op, func(d, a []float32) {
 			for i, x := range a {
 				d[i] = float32(f1(float64(x)))
 			}
-		})
+		}))
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 var vecOps = map[ir.Op]vloop.Op{
 	ir.OpAdd: vloop.Add, ir.OpSub: vloop.Sub, ir.OpMul: vloop.Mul, ir.OpDiv: vloop.Div, ir.OpMin: vloop.Min, ir.OpMax: vloop.Max,
 	ir.OpEq: vloop.Eq, ir.OpNe: vloop.Ne, ir.OpLt: vloop.Lt, ir.OpLe: vloop.Le, ir.OpGt: vloop.Gt, ir.OpGe: vloop.Ge,
-	ir.OpSqrt: vloop.Sqrt, ir.OpNeg: vloop.Neg, ir.OpAbs: vloop.Abs,
+	ir.OpNeg: vloop.Neg, ir.OpAbs: vloop.Abs,
+	ir.OpRound: vloop.Round, ir.OpFloor: vloop.Floor, ir.OpCeil: vloop.Ceil, ir.OpTrunc: vloop.Trunc,
 }
 
 // vectorArith returns the loops of an operation that the given ones are the plain loops of.
@@ -56,7 +57,11 @@ func vectorUnary[T any](op ir.Op, f func(d, a []T)) func(d, a []T) {
 	if !ok {
 		return f
 	}
-	v := vloop.Unary(vecOps[op])
+	vop, known := vecOps[op]
+	if !known {
+		return f
+	}
+	v := vloop.Unary(vop)
 	if v == nil {
 		return f
 	}

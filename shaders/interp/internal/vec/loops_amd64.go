@@ -189,6 +189,26 @@ func toBF16AVX512(d *uint16, a *float32, n uintptr)
 //go:noescape
 func sqrtAVX512(d *float32, a *float32, n uintptr)
 
+// roundAVX512 computes n elements, a multiple of 16: d = round a.
+//
+//go:noescape
+func roundAVX512(d *float32, a *float32, n uintptr)
+
+// floorAVX512 computes n elements, a multiple of 16: d = floor a.
+//
+//go:noescape
+func floorAVX512(d *float32, a *float32, n uintptr)
+
+// ceilAVX512 computes n elements, a multiple of 16: d = ceil a.
+//
+//go:noescape
+func ceilAVX512(d *float32, a *float32, n uintptr)
+
+// truncAVX512 computes n elements, a multiple of 16: d = trunc a.
+//
+//go:noescape
+func truncAVX512(d *float32, a *float32, n uintptr)
+
 // negAVX512 computes n elements, a multiple of 16: d = neg a.
 //
 //go:noescape
@@ -383,6 +403,26 @@ func toBF16AVX2(d *uint16, a *float32, n uintptr)
 //
 //go:noescape
 func sqrtAVX2(d *float32, a *float32, n uintptr)
+
+// roundAVX2 computes n elements, a multiple of 8: d = round a.
+//
+//go:noescape
+func roundAVX2(d *float32, a *float32, n uintptr)
+
+// floorAVX2 computes n elements, a multiple of 8: d = floor a.
+//
+//go:noescape
+func floorAVX2(d *float32, a *float32, n uintptr)
+
+// ceilAVX2 computes n elements, a multiple of 8: d = ceil a.
+//
+//go:noescape
+func ceilAVX2(d *float32, a *float32, n uintptr)
+
+// truncAVX2 computes n elements, a multiple of 8: d = trunc a.
+//
+//go:noescape
+func truncAVX2(d *float32, a *float32, n uintptr)
 
 // negAVX2 computes n elements, a multiple of 8: d = neg a.
 //

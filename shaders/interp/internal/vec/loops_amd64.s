@@ -1816,6 +1816,158 @@ end:
 	VZEROUPPER
 	RET
 
+// func roundAVX512(d *float32, a *float32, n uintptr)
+// Requires: AVX, AVX512F
+TEXT ·roundAVX512(SB), NOSPLIT, $0-24
+	MOVQ a+8(FP), AX
+	MOVQ d+0(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x40, DX
+	JCS  rest
+
+loop:
+	VRNDSCALEPS $0x00, (AX)(BX*4), Z0
+	VMOVUPS     Z0, (CX)(BX*4)
+	VRNDSCALEPS $0x00, 64(AX)(BX*4), Z1
+	VMOVUPS     Z1, 64(CX)(BX*4)
+	VRNDSCALEPS $0x00, 128(AX)(BX*4), Z2
+	VMOVUPS     Z2, 128(CX)(BX*4)
+	VRNDSCALEPS $0x00, 192(AX)(BX*4), Z3
+	VMOVUPS     Z3, 192(CX)(BX*4)
+	ADDQ        $0x40, BX
+	SUBQ        $0x40, DX
+	JCC         loop
+
+rest:
+	ADDQ $0x40, DX
+	JEQ  end
+
+single:
+	VRNDSCALEPS $0x00, (AX)(BX*4), Z0
+	VMOVUPS     Z0, (CX)(BX*4)
+	ADDQ        $0x10, BX
+	SUBQ        $0x10, DX
+	JNE         single
+
+end:
+	VZEROUPPER
+	RET
+
+// func floorAVX512(d *float32, a *float32, n uintptr)
+// Requires: AVX, AVX512F
+TEXT ·floorAVX512(SB), NOSPLIT, $0-24
+	MOVQ a+8(FP), AX
+	MOVQ d+0(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x40, DX
+	JCS  rest
+
+loop:
+	VRNDSCALEPS $0x01, (AX)(BX*4), Z0
+	VMOVUPS     Z0, (CX)(BX*4)
+	VRNDSCALEPS $0x01, 64(AX)(BX*4), Z1
+	VMOVUPS     Z1, 64(CX)(BX*4)
+	VRNDSCALEPS $0x01, 128(AX)(BX*4), Z2
+	VMOVUPS     Z2, 128(CX)(BX*4)
+	VRNDSCALEPS $0x01, 192(AX)(BX*4), Z3
+	VMOVUPS     Z3, 192(CX)(BX*4)
+	ADDQ        $0x40, BX
+	SUBQ        $0x40, DX
+	JCC         loop
+
+rest:
+	ADDQ $0x40, DX
+	JEQ  end
+
+single:
+	VRNDSCALEPS $0x01, (AX)(BX*4), Z0
+	VMOVUPS     Z0, (CX)(BX*4)
+	ADDQ        $0x10, BX
+	SUBQ        $0x10, DX
+	JNE         single
+
+end:
+	VZEROUPPER
+	RET
+
+// func ceilAVX512(d *float32, a *float32, n uintptr)
+// Requires: AVX, AVX512F
+TEXT ·ceilAVX512(SB), NOSPLIT, $0-24
+	MOVQ a+8(FP), AX
+	MOVQ d+0(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x40, DX
+	JCS  rest
+
+loop:
+	VRNDSCALEPS $0x02, (AX)(BX*4), Z0
+	VMOVUPS     Z0, (CX)(BX*4)
+	VRNDSCALEPS $0x02, 64(AX)(BX*4), Z1
+	VMOVUPS     Z1, 64(CX)(BX*4)
+	VRNDSCALEPS $0x02, 128(AX)(BX*4), Z2
+	VMOVUPS     Z2, 128(CX)(BX*4)
+	VRNDSCALEPS $0x02, 192(AX)(BX*4), Z3
+	VMOVUPS     Z3, 192(CX)(BX*4)
+	ADDQ        $0x40, BX
+	SUBQ        $0x40, DX
+	JCC         loop
+
+rest:
+	ADDQ $0x40, DX
+	JEQ  end
+
+single:
+	VRNDSCALEPS $0x02, (AX)(BX*4), Z0
+	VMOVUPS     Z0, (CX)(BX*4)
+	ADDQ        $0x10, BX
+	SUBQ        $0x10, DX
+	JNE         single
+
+end:
+	VZEROUPPER
+	RET
+
+// func truncAVX512(d *float32, a *float32, n uintptr)
+// Requires: AVX, AVX512F
+TEXT ·truncAVX512(SB), NOSPLIT, $0-24
+	MOVQ a+8(FP), AX
+	MOVQ d+0(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x40, DX
+	JCS  rest
+
+loop:
+	VRNDSCALEPS $0x03, (AX)(BX*4), Z0
+	VMOVUPS     Z0, (CX)(BX*4)
+	VRNDSCALEPS $0x03, 64(AX)(BX*4), Z1
+	VMOVUPS     Z1, 64(CX)(BX*4)
+	VRNDSCALEPS $0x03, 128(AX)(BX*4), Z2
+	VMOVUPS     Z2, 128(CX)(BX*4)
+	VRNDSCALEPS $0x03, 192(AX)(BX*4), Z3
+	VMOVUPS     Z3, 192(CX)(BX*4)
+	ADDQ        $0x40, BX
+	SUBQ        $0x40, DX
+	JCC         loop
+
+rest:
+	ADDQ $0x40, DX
+	JEQ  end
+
+single:
+	VRNDSCALEPS $0x03, (AX)(BX*4), Z0
+	VMOVUPS     Z0, (CX)(BX*4)
+	ADDQ        $0x10, BX
+	SUBQ        $0x10, DX
+	JNE         single
+
+end:
+	VZEROUPPER
+	RET
+
 // func negAVX512(d *float32, a *float32, n uintptr)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·negAVX512(SB), NOSPLIT, $0-24
@@ -3835,6 +3987,158 @@ single:
 	ADDQ    $0x08, BX
 	SUBQ    $0x08, DX
 	JNE     single
+
+end:
+	VZEROUPPER
+	RET
+
+// func roundAVX2(d *float32, a *float32, n uintptr)
+// Requires: AVX
+TEXT ·roundAVX2(SB), NOSPLIT, $0-24
+	MOVQ a+8(FP), AX
+	MOVQ d+0(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x20, DX
+	JCS  rest
+
+loop:
+	VROUNDPS $0x00, (AX)(BX*4), Y0
+	VMOVUPS  Y0, (CX)(BX*4)
+	VROUNDPS $0x00, 32(AX)(BX*4), Y1
+	VMOVUPS  Y1, 32(CX)(BX*4)
+	VROUNDPS $0x00, 64(AX)(BX*4), Y2
+	VMOVUPS  Y2, 64(CX)(BX*4)
+	VROUNDPS $0x00, 96(AX)(BX*4), Y3
+	VMOVUPS  Y3, 96(CX)(BX*4)
+	ADDQ     $0x20, BX
+	SUBQ     $0x20, DX
+	JCC      loop
+
+rest:
+	ADDQ $0x20, DX
+	JEQ  end
+
+single:
+	VROUNDPS $0x00, (AX)(BX*4), Y0
+	VMOVUPS  Y0, (CX)(BX*4)
+	ADDQ     $0x08, BX
+	SUBQ     $0x08, DX
+	JNE      single
+
+end:
+	VZEROUPPER
+	RET
+
+// func floorAVX2(d *float32, a *float32, n uintptr)
+// Requires: AVX
+TEXT ·floorAVX2(SB), NOSPLIT, $0-24
+	MOVQ a+8(FP), AX
+	MOVQ d+0(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x20, DX
+	JCS  rest
+
+loop:
+	VROUNDPS $0x01, (AX)(BX*4), Y0
+	VMOVUPS  Y0, (CX)(BX*4)
+	VROUNDPS $0x01, 32(AX)(BX*4), Y1
+	VMOVUPS  Y1, 32(CX)(BX*4)
+	VROUNDPS $0x01, 64(AX)(BX*4), Y2
+	VMOVUPS  Y2, 64(CX)(BX*4)
+	VROUNDPS $0x01, 96(AX)(BX*4), Y3
+	VMOVUPS  Y3, 96(CX)(BX*4)
+	ADDQ     $0x20, BX
+	SUBQ     $0x20, DX
+	JCC      loop
+
+rest:
+	ADDQ $0x20, DX
+	JEQ  end
+
+single:
+	VROUNDPS $0x01, (AX)(BX*4), Y0
+	VMOVUPS  Y0, (CX)(BX*4)
+	ADDQ     $0x08, BX
+	SUBQ     $0x08, DX
+	JNE      single
+
+end:
+	VZEROUPPER
+	RET
+
+// func ceilAVX2(d *float32, a *float32, n uintptr)
+// Requires: AVX
+TEXT ·ceilAVX2(SB), NOSPLIT, $0-24
+	MOVQ a+8(FP), AX
+	MOVQ d+0(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x20, DX
+	JCS  rest
+
+loop:
+	VROUNDPS $0x02, (AX)(BX*4), Y0
+	VMOVUPS  Y0, (CX)(BX*4)
+	VROUNDPS $0x02, 32(AX)(BX*4), Y1
+	VMOVUPS  Y1, 32(CX)(BX*4)
+	VROUNDPS $0x02, 64(AX)(BX*4), Y2
+	VMOVUPS  Y2, 64(CX)(BX*4)
+	VROUNDPS $0x02, 96(AX)(BX*4), Y3
+	VMOVUPS  Y3, 96(CX)(BX*4)
+	ADDQ     $0x20, BX
+	SUBQ     $0x20, DX
+	JCC      loop
+
+rest:
+	ADDQ $0x20, DX
+	JEQ  end
+
+single:
+	VROUNDPS $0x02, (AX)(BX*4), Y0
+	VMOVUPS  Y0, (CX)(BX*4)
+	ADDQ     $0x08, BX
+	SUBQ     $0x08, DX
+	JNE      single
+
+end:
+	VZEROUPPER
+	RET
+
+// func truncAVX2(d *float32, a *float32, n uintptr)
+// Requires: AVX
+TEXT ·truncAVX2(SB), NOSPLIT, $0-24
+	MOVQ a+8(FP), AX
+	MOVQ d+0(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x20, DX
+	JCS  rest
+
+loop:
+	VROUNDPS $0x03, (AX)(BX*4), Y0
+	VMOVUPS  Y0, (CX)(BX*4)
+	VROUNDPS $0x03, 32(AX)(BX*4), Y1
+	VMOVUPS  Y1, 32(CX)(BX*4)
+	VROUNDPS $0x03, 64(AX)(BX*4), Y2
+	VMOVUPS  Y2, 64(CX)(BX*4)
+	VROUNDPS $0x03, 96(AX)(BX*4), Y3
+	VMOVUPS  Y3, 96(CX)(BX*4)
+	ADDQ     $0x20, BX
+	SUBQ     $0x20, DX
+	JCC      loop
+
+rest:
+	ADDQ $0x20, DX
+	JEQ  end
+
+single:
+	VROUNDPS $0x03, (AX)(BX*4), Y0
+	VMOVUPS  Y0, (CX)(BX*4)
+	ADDQ     $0x08, BX
+	SUBQ     $0x08, DX
+	JNE      single
 
 end:
 	VZEROUPPER

@@ -1,5 +1,7 @@
 package vec
 
+import "github.com/anygpu/anygpu/shaders/ir"
+
 // Op is an operation of [Arith], [Compare] or [Unary].
 type Op int
 
@@ -20,6 +22,10 @@ const (
 	Sqrt
 	Neg
 	Abs
+	Round // to even
+	Floor
+	Ceil
+	Trunc
 )
 
 // Binary has the loops of an operation on two operands, each of them a slice (V) or a scalar (S). All slices of a call
@@ -81,7 +87,7 @@ func Fma() func(d, a, b, c []float32) int {
 	return best.fma
 }
 
-// Unary returns the loop of Sqrt, Neg or Abs; nil if there is none.
+// Unary returns the loop of an operation from Sqrt on; nil if there is none.
 func Unary(op Op) func(d, a []float32) int {
 	if best == nil {
 		return nil
@@ -100,12 +106,15 @@ func Half() *Halves {
 // set is the loops of an instruction set.
 type set struct {
 	name    string
+	lanes   int
 	arith   map[Op]*Binary
 	compare map[Op]*Comparison
 	choose  *Selection
 	fma     func(d, a, b, c []float32) int
 	unary   map[Op]func(d, a []float32) int
 	half    *Halves
+	math    map[ir.Op]func(d, a *float32, n uintptr)
+	limited map[ir.Op]func(d, a *float32, n uintptr) (done uintptr)
 }
 
 // The following make loops over slices from functions on n elements, a multiple of lanes.

@@ -186,9 +186,13 @@ func TestFmaAndUnary(t *testing.T) {
 		a, b, c := values(r, n), values(r, n), values(r, n)
 		checkFloats(t, "fma", n, 16, func(d []float32) int { return s.fma(d, a, b, c) }, func(i int) float32 { return float32(a[i]*b[i]) + c[i] })
 		for op, def := range map[Op]func(x float32) float32{
-			Sqrt: func(x float32) float32 { return float32(math.Sqrt(float64(x))) },
-			Neg:  func(x float32) float32 { return -x },
-			Abs:  func(x float32) float32 { return float32(math.Abs(float64(x))) },
+			Sqrt:  func(x float32) float32 { return float32(math.Sqrt(float64(x))) },
+			Neg:   func(x float32) float32 { return -x },
+			Abs:   func(x float32) float32 { return float32(math.Abs(float64(x))) },
+			Round: func(x float32) float32 { return float32(math.RoundToEven(float64(x))) },
+			Floor: func(x float32) float32 { return float32(math.Floor(float64(x))) },
+			Ceil:  func(x float32) float32 { return float32(math.Ceil(float64(x))) },
+			Trunc: func(x float32) float32 { return float32(math.Trunc(float64(x))) },
 		} {
 			checkFloats(t, fmt.Sprint("op ", op), n, 16, func(d []float32) int { return s.unary[op](d, a) }, func(i int) float32 { return def(a[i]) })
 		}

@@ -3,8 +3,12 @@
 package main
 
 import (
+	"flag"
 	"fmt"
+	"log"
+	"math"
 
+	"github.com/anygpu/anygpu/shaders/vmath"
 	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -312,8 +316,32 @@ func (s isa) word(word uint32, to int) {
 	VBROADCASTSS(s.reg[to].AsX(), s.reg[to])
 }
 
+func f32bits(v float32) uint32 { return math.Float32bits(v) }
+
 func main() {
+	what := flag.String("loops", "arith", "the loops to write: arith, or math with the plain Go functions in -go")
+	plain := flag.String("go", "", "the file for the plain Go functions")
+	flag.Parse()
 	ConstraintExpr("amd64")
+	if *what == "math" {
+		if err := writeGo(*plain); err != nil {
+			log.Fatal(err)
+		}
+		p := newPool()
+		for _, s := range sets {
+			for _, op := range vmath.Ops() {
+				s.math(p, vmath.Of(op))
+			}
+		}
+		Generate()
+		return
+	}
+	arithmetic()
+	Generate()
+}
+
+// arithmetic writes the loops of single operations.
+func arithmetic() {
 	for _, s := range sets {
 		for _, f := range []form{vv, vs} {
 			s.arith("add", f, false, VADDPS)
@@ -335,8 +363,16 @@ func main() {
 		s.fma()
 		s.convert()
 		s.unary("sqrt", func() {}, func(from Mem, to reg.VecPhysical) { VSQRTPS(from, to) })
+		for mode, name := range []string{"round", "floor", "ceil", "trunc"} { // the numbers are the instruction's
+			s.unary(name, func() {}, func(from Mem, to reg.VecPhysical) {
+				if s.lanes == 16 {
+					VRNDSCALEPS(Imm(uint64(mode)), from, to)
+				} else {
+					VROUNDPS(Imm(uint64(mode)), from, to)
+				}
+			})
+		}
 		s.unary("neg", func() { s.word(1<<31, constant) }, func(from Mem, to reg.VecPhysical) { VXORPS(from, s.reg[constant], to) })
 		s.unary("abs", func() { s.word(1<<31-1, constant) }, func(from Mem, to reg.VecPhysical) { VANDPS(from, s.reg[constant], to) })
 	}
-	Generate()
 }
