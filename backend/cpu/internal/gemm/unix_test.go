@@ -54,3 +54,20 @@ func TestGuardPages(t *testing.T) {
 		}
 	})
 }
+
+// TestConvolutionGuardPages is TestGuardPages for convolutions.
+func TestConvolutionGuardPages(t *testing.T) {
+	eachSet(t, func(t *testing.T, s *isa) {
+		r := rand.New(rand.NewPCG(31, 32))
+		for i := range 60 {
+			var kinds [3]Kind
+			if i%2 == 0 {
+				kinds = [3]Kind{Kind(r.IntN(3)), Kind(r.IntN(3)), Kind(r.IntN(3))}
+			}
+			alloc := func(n int) []byte { return guarded(t, n, i%3 > 0) }
+			f := newConvCase(r, randomConv(r), kinds, alloc)
+			forward, input, weight := f.run(t, one{}, s, false, alloc)
+			f.check(t, forward, input, weight)
+		}
+	})
+}
