@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"time"
 
 	"github.com/anygpu/anygpu/shaders/ir"
 	"github.com/anygpu/anygpu/shaders/lib"
@@ -84,6 +85,12 @@ type Launch struct {
 	Buffers []Region // one for each global buffer of the kernel, in order of binding
 	Params  []uint32 // one for each scalar parameter, in order
 	Cost    float64  // estimated floating-point operations or bytes, whichever is more; 0 if unknown. Bounds a submission's length
+	Timing  *Timing  // where a Timestamper writes when the launch ran; nil if nobody asks
+}
+
+// Timing is when a launch ran, in the host's clock as near as the driver can tell.
+type Timing struct {
+	Start, End time.Time
 }
 
 // DeviceType is what kind of hardware a device is.
@@ -152,6 +159,12 @@ func (i Info) Target() lib.Target {
 // uses it. Override returns nil, nil if it has none for this kernel.
 type Overrider interface {
 	Override(k *ir.Kernel) (Program, error)
+}
+
+// Timestamper is a device that measures when its kernels run: if Timestamps reports true, it fills Launch.Timing before
+// the submission's fence is done.
+type Timestamper interface {
+	Timestamps() bool
 }
 
 // Syncer is a device that can wait for all its work without a fence.

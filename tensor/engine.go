@@ -31,6 +31,7 @@ type engine struct {
 	stats    LaunchStats
 
 	sched scheduler // guarded by mu
+	prof  *recorder // guarded by mu; nil unless Profile is at work
 
 	alloc *backend.Allocator
 	queue *backend.Queue
@@ -246,6 +247,7 @@ func (e *engine) flushLocked() error {
 	nodes := e.pending
 	e.pending = nil
 	e.stats.Flushes++
+	defer e.prof.host("submit")()
 	e.schedule(nodes)
 	_, err := e.queue.Flush()
 	return err
@@ -294,6 +296,9 @@ func (e *engine) launch(n *node) error {
 			return err
 		}
 		st.mem = m
+	}
+	if e.prof != nil {
+		e.prof.operators(n)
 	}
 	for _, st := range n.steps {
 		regions := make([]backend.Region, len(st.bufs))
@@ -351,7 +356,15 @@ func (e *engine) launchOne(gen lib.Generator, regions []backend.Region) error {
 		return err
 	}
 	e.stats.Launches++
-	return e.queue.Add(backend.Launch{Program: prog, Groups: groups, Buffers: regions, Params: params, Cost: gen.Cost()})
+	return e.enqueue(backend.Launch{Program: prog, Groups: groups, Buffers: regions, Params: params, Cost: gen.Cost()})
+}
+
+// enqueue hands a launch to the queue.
+func (e *engine) enqueue(l backend.Launch) error {
+	if e.prof != nil {
+		return e.prof.launch(e, l)
+	}
+	return e.queue.Add(l)
 }
 
 // program returns the compiled kernel of a generator, compiling it at its first use.
@@ -422,6 +435,10 @@ func Synchronize(dev backend.Device) error {
 	if err := e.flush(); err != nil {
 		return err
 	}
+	e.mu.Lock()
+	wait := e.prof.host("wait")
+	e.mu.Unlock()
+	defer wait()
 	return e.queue.Wait(context.Background())
 }
 

@@ -66,7 +66,7 @@ func (e *engine) launchPrepared(p *prepared, regions []backend.Region, params []
 		return p.err
 	}
 	e.stats.Launches++
-	return e.queue.Add(backend.Launch{Program: p.prog, Groups: p.groups, Buffers: regions, Params: params, Cost: p.cost})
+	return e.enqueue(backend.Launch{Program: p.prog, Groups: p.groups, Buffers: regions, Params: params, Cost: p.cost})
 }
 
 // emit launches a group that waits: as one kernel, or as one for each operator if that is not possible.
@@ -210,6 +210,15 @@ func (g *cluster) appendText(k []byte, c *composition) []byte {
 	return k
 }
 
+// nodes returns the nodes that c computes; nil for those that are repeated for their value.
+func (g *cluster) nodes(c *composition) []*node {
+	ns := make([]*node, len(c.live))
+	for i, m := range c.live {
+		ns[i] = g.members[m].n
+	}
+	return ns
+}
+
 // emitFused launches a group as one kernel.
 func (e *engine) emitFused(g *cluster, c *composition) error {
 	for _, i := range c.ins {
@@ -236,6 +245,9 @@ func (e *engine) emitFused(g *cluster, c *composition) error {
 	}
 	if p.err != nil {
 		return p.err
+	}
+	if e.prof != nil {
+		e.prof.operators(g.nodes(c)...)
 	}
 	regions := make([]backend.Region, 0, len(c.ins)+len(c.outs))
 	for _, i := range c.ins {

@@ -35,6 +35,8 @@ var (
 	_ backend.Device    = (*Device)(nil)
 	_ backend.Overrider = (*Device)(nil)
 	_ backend.Syncer    = (*Device)(nil)
+
+	_ backend.Timestamper = (*Device)(nil)
 )
 
 // New returns the device. Most programs use backend.Open("cpu").
@@ -109,6 +111,9 @@ func (d *Device) Close() error {
 	}
 	return nil
 }
+
+// Timestamps reports that launches are timed.
+func (d *Device) Timestamps() bool { return true }
 
 // Synchronize waits for all work.
 func (d *Device) Synchronize(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/anygpu/anygpu/backend"
 	"github.com/anygpu/anygpu/shaders/ir"
@@ -31,6 +32,7 @@ type work struct {
 	groups  [3]int
 	buffers [][]byte
 	params  []uint32
+	timing  *backend.Timing // nil if nobody asks
 }
 
 // submission is a batch of launches, and its fence.
@@ -100,7 +102,7 @@ func (d *Device) prepare(l backend.Launch) (work, error) {
 	if len(l.Buffers) != len(mems) {
 		return work{}, fmt.Errorf("%s: %d buffers were given, it has %d", name, len(l.Buffers), len(mems))
 	}
-	w := work{program: p, groups: l.Groups, params: slices.Clone(l.Params), buffers: make([][]byte, len(mems))}
+	w := work{program: p, groups: l.Groups, params: slices.Clone(l.Params), buffers: make([][]byte, len(mems)), timing: l.Timing}
 	for i, r := range l.Buffers {
 		b, ok := r.Buffer.(*buffer)
 		where := fmt.Sprintf("%s: buffer %d (%s)", name, i, mems[i].Name)
@@ -152,7 +154,14 @@ func (d *Device) drain() {
 // run runs the launches in order and stops at the first that fails.
 func (s *submission) run() {
 	for _, w := range s.work {
-		if err := w.run(); err != nil {
+		if w.timing != nil {
+			w.timing.Start = time.Now()
+		}
+		err := w.run()
+		if w.timing != nil {
+			w.timing.End = time.Now()
+		}
+		if err != nil {
 			s.err = fmt.Errorf("%s: %w", s.d.info, err)
 			break
 		}

@@ -45,11 +45,11 @@ type benchReport struct {
 
 // benchFlags are the flags of bench.
 type benchFlags struct {
-	workload, device, json, match string
-	list, cold, once              bool
-	threads                       int
-	seconds                       float64
-	options                       benchOptions
+	workload, device, json, match, profile string
+	list, cold, once                       bool
+	threads                                int
+	seconds                                float64
+	options                                benchOptions
 }
 
 func newBench() *cobra.Command {
@@ -67,6 +67,8 @@ func newBench() *cobra.Command {
 				return listWorkloads(cmd.OutOrStdout())
 			case c.workload == "":
 				return c.table(cmd.Context(), cmd.OutOrStdout())
+			case c.profile != "":
+				return c.writeProfile(cmd.OutOrStdout())
 			}
 			r, err := c.one(cmd.Context(), c.workload)
 			if err != nil {
@@ -78,6 +80,7 @@ func newBench() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&c.workload, "workload", "", "what to time; without it all of them, as a table")
 	f.StringVar(&c.match, "match", "", "leave out of the table what this regular expression does not match")
+	f.StringVar(&c.profile, "profile", "", "profile some runs of the workload: prints time by operator, and writes FILE.trace.json for Perfetto and FILE.pb.gz for pprof")
 	f.BoolVar(&c.list, "list", false, "print the names of the workloads")
 	f.StringVar(&c.device, "device", "", "the device; without it the default one")
 	f.StringVar(&c.json, "json", "", "write the table's figures to this file, too")
