@@ -259,7 +259,7 @@ func TestChecked(t *testing.T) {
 // allCases makes the cases once; nothing changes them.
 var allCases = sync.OnceValue(func() []kcase {
 	var all []kcase
-	for _, f := range []func() []kcase{elementwiseCases, reduceCases, softmaxCases, randomCases, multiCases, matMulCases, windowCases} {
+	for _, f := range []func() []kcase{elementwiseCases, reduceCases, softmaxCases, randomCases, multiCases, matMulCases, windowCases, convCases} {
 		all = append(all, f()...)
 	}
 	return all

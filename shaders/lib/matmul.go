@@ -22,9 +22,11 @@ type MatMulArgs struct {
 // Precise reports whether the product is so small that its float32 sums are compensated: launching the kernel takes
 // longer than the additions, and small products are where people compare with exact results.
 func (a MatMulArgs) Precise() bool {
-	const most = 1 << 19 // products
-	return satMul(satMul(satMul(a.M, a.N), a.K), a.Batch) <= most
+	return satMul(satMul(satMul(a.M, a.N), a.K), a.Batch) <= preciseProducts
 }
+
+// preciseProducts is how many multiplications make a product that is still small.
+const preciseProducts = 1 << 19
 
 // matMulParams is the number of launch parameters: MatMulArgs, and the number of tiles along M and along N.
 const matMulParams = 10
