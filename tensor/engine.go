@@ -320,24 +320,39 @@ func (e *engine) launch(n *node) error {
 	return nil
 }
 
-// launchGen queues the kernel of a generator, in two stages where a reduction would leave the device idle.
+// launchGen queues the kernels of a generator: one, or its stages with scratch memory between them.
 func (e *engine) launchGen(gen lib.Generator, regions []backend.Region) error {
-	if r, ok := gen.(*lib.Reduce); ok {
-		if first, second, ok := r.Split(e.target); ok {
-			n := int64(first.Outer) * int64(first.Pieces()) * int64(first.Inner)
-			m, err := e.allocate(max(4, (n*int64(first.Out.Kind.Size())+3)&^3))
-			if err != nil {
-				return err
+	if _, ok := gen.(lib.Staged); !ok {
+		return e.launchOne(gen, regions)
+	}
+	stages, sizes := lib.Stages(gen, e.target, len(regions))
+	scratch := make([]*memory, 0, len(sizes))
+	defer func() {
+		for _, m := range scratch {
+			m.free() // the queue keeps the order, so the next owner comes after
+		}
+	}()
+	for _, n := range sizes {
+		m, err := e.allocate(max(4, n))
+		if err != nil {
+			return err
+		}
+		scratch = append(scratch, m)
+	}
+	for _, s := range stages {
+		bufs := make([]backend.Region, len(s.Buffers))
+		for i, j := range s.Buffers {
+			if j < 0 {
+				bufs[i] = scratch[^j].region
+			} else {
+				bufs[i] = regions[j]
 			}
-			defer m.free() // the queue keeps the order, so the next owner comes after
-			ins := len(r.In)
-			if err := e.launchOne(first, append(regions[:ins:ins], m.region)); err != nil {
-				return err
-			}
-			return e.launchOne(second, append([]backend.Region{m.region}, regions[ins:]...))
+		}
+		if err := e.launchOne(s.Gen, bufs); err != nil {
+			return err
 		}
 	}
-	return e.launchOne(gen, regions)
+	return nil
 }
 
 func (e *engine) launchOne(gen lib.Generator, regions []backend.Region) error {

@@ -56,15 +56,29 @@ func benchKernel(b *testing.B, gen lib.Generator, bytes int) {
 				b.Fatal(err)
 			}
 			defer dev.Close()
-			steps := []lib.Generator{gen}
-			if r, ok := gen.(*lib.Reduce); ok {
-				if first, second, ok := r.Split(info.Target()); ok {
-					steps = []lib.Generator{first, second}
+			k, err := gen.Build(info.Target())
+			if err != nil {
+				b.Fatal(err)
+			}
+			stages, scratch := lib.Stages(gen, info.Target(), len(k.Globals()))
+			alloc := func(n int64) backend.Region {
+				buf, err := dev.Alloc(n)
+				if err != nil {
+					b.Fatal(err)
 				}
+				b.Cleanup(buf.Free)
+				return backend.Region{Buffer: buf, Size: n}
+			}
+			var bufs, temps []backend.Region
+			for range k.Globals() {
+				bufs = append(bufs, alloc(1<<25))
+			}
+			for _, n := range scratch {
+				temps = append(temps, alloc(n))
 			}
 			var batch []backend.Launch
-			for _, g := range steps {
-				k, err := g.Build(info.Target())
+			for _, s := range stages {
+				k, err := s.Gen.Build(info.Target())
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -73,18 +87,17 @@ func benchKernel(b *testing.B, gen lib.Generator, bytes int) {
 					b.Fatal(err)
 				}
 				defer p.Free()
-				groups, params, err := g.Launch(info.Target())
+				groups, params, err := s.Gen.Launch(info.Target())
 				if err != nil {
 					b.Fatal(err)
 				}
-				l := backend.Launch{Program: p, Groups: groups, Params: params, Cost: g.Cost()}
-				for range k.Globals() {
-					buf, err := dev.Alloc(1 << 25)
-					if err != nil {
-						b.Fatal(err)
+				l := backend.Launch{Program: p, Groups: groups, Params: params, Cost: s.Gen.Cost()}
+				for _, j := range s.Buffers {
+					if j < 0 {
+						l.Buffers = append(l.Buffers, temps[^j])
+					} else {
+						l.Buffers = append(l.Buffers, bufs[j])
 					}
-					defer buf.Free()
-					l.Buffers = append(l.Buffers, backend.Region{Buffer: buf, Size: 1 << 25})
 				}
 				batch = append(batch, l)
 			}

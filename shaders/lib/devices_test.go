@@ -25,6 +25,7 @@ func (d real) target() lib.Target {
 }
 
 func (d real) run(steps []step, data [][]byte, _ []int, _ map[int]bool) error {
+	steps, data, _ = staged(d.target(), steps, data, nil, nil)
 	bufs := make([]backend.Buffer, len(data))
 	for i, bytes := range data {
 		var err error
@@ -127,7 +128,8 @@ func runCases(t *testing.T, d real, limit int) {
 	for i := range all {
 		c := all[i*prime%len(all)]
 		known := true
-		for _, s := range c.steps(d.target()) {
+		steps, _, _ := staged(d.target(), c.steps(d.target()), nil, nil, nil)
+		for _, s := range steps {
 			known = known && d.programs[s.gen.Key()] != nil
 		}
 		if supports(d.target(), c) && (known || len(d.programs) < limit) {

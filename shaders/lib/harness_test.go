@@ -155,6 +155,34 @@ func decode(k ir.Kind, data []byte) []float64 {
 // round returns v as it is kept in memory of kind k.
 func round(k ir.Kind, v float64) float64 { return ir.ConstFloat(k, ir.ConstBits(k, v)) }
 
+// staged replaces the steps by the kernels that they are on a target, with scratch memory appended to the buffers; without
+// elements given, its length is in bytes.
+func staged(t lib.Target, steps []step, data [][]byte, elems []int, uninit map[int]bool) ([]step, [][]byte, []int) {
+	var out []step
+	for _, s := range steps {
+		stages, scratch := lib.Stages(s.gen, t, len(s.bufs))
+		first := len(data)
+		for _, n := range scratch {
+			if uninit != nil {
+				uninit[len(data)] = true
+			}
+			data, elems = append(data, make([]byte, n)), append(elems, 0)
+		}
+		for _, g := range stages {
+			bufs := make([]int, len(g.Buffers))
+			for i, j := range g.Buffers {
+				if j < 0 {
+					bufs[i] = first + ^j
+				} else {
+					bufs[i] = s.bufs[j]
+				}
+			}
+			out = append(out, step{g.Gen, bufs})
+		}
+	}
+	return out, data, elems
+}
+
 // checked runs cases on the checking executor, lowered to a target's capabilities.
 type checked struct {
 	name string
@@ -164,6 +192,7 @@ type checked struct {
 func (c checked) target() lib.Target { return c.t }
 
 func (c checked) run(steps []step, data [][]byte, elems []int, uninit map[int]bool) error {
+	steps, data, elems = staged(c.t, steps, data, elems, uninit)
 	for _, s := range steps {
 		k, err := s.gen.Build(c.t)
 		if err != nil {

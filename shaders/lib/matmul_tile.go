@@ -65,8 +65,9 @@ var matMulTiles = [...][]matMulTile{
 	},
 }
 
-// MatMulTiles returns how many tiles there are to choose from for matrix products on the target.
-func (t Target) MatMulTiles() int { return len(matMulTiles[t.class()]) }
+// MatMulTiles returns how many shapes there are to choose from for matrix products on the target: tiles, then plans with
+// packed panels.
+func (t Target) MatMulTiles() int { return len(matMulTiles[t.class()]) + t.panelPlans() }
 
 // matMulParallel is how many workgroups keep a class of device busy; it need not be exact.
 var matMulParallel = [...]float64{blockCPU: 8, vulkanCPU: 8, openclCPU: 8, gpu: 128}

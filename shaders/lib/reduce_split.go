@@ -72,6 +72,21 @@ func (r *Reduce) Split(t Target) (first, second *Reduce, ok bool) {
 	return &a, &z, true
 }
 
+// Stages returns the reductions of Split.
+func (r *Reduce) Stages(t Target) (stages []Stage, scratch []int64) {
+	first, second, ok := r.Split(t)
+	if !ok {
+		return nil, nil
+	}
+	in := make([]int, len(r.In)+1)
+	for i := range r.In {
+		in[i] = i
+	}
+	in[len(r.In)] = ^0
+	n := satMul(satMul(first.Outer, first.Pieces()), first.Inner)
+	return []Stage{{first, in}, {second, []int{^0, len(r.In)}}}, []int64{scratchBytes(n, first.Out.Kind.Size())}
+}
+
 // Pieces returns how many parts each row is cut into: 1, or more for the first reduction of a Split.
 func (r *Reduce) Pieces() int { return max(r.split, 1) }
 
