@@ -22,6 +22,8 @@ type device struct {
 	queue   *cl.CommandQueue
 	qh      clload.Handle // of queue
 
+	untimed *cl.CommandQueue // the queue before the one that was made for profiling, or nil
+
 	mu     sync.Mutex
 	closed bool
 	lost   *backend.LostError // the first; later uses return it
@@ -133,6 +135,9 @@ func (d *device) Close() error {
 	}
 	d.buffers, d.programs = nil, nil
 	d.queue.Release()
+	if d.untimed != nil {
+		d.untimed.Release()
+	}
 	d.context.Release()
 	if d.lost != nil {
 		return nil // whoever used the device has been told

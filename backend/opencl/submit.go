@@ -30,6 +30,9 @@ func (d *device) Submit(batch []backend.Launch) (backend.Fence, error) {
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
+	if asksForTimes(batch) {
+		return d.submitTimed(batch)
+	}
 	d.batch.Reset()
 	for i := range batch {
 		if err := d.add(&batch[i]); err != nil {

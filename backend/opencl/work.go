@@ -4,7 +4,9 @@ package opencl
 
 import (
 	"context"
+	"time"
 
+	"github.com/anygpu/anygpu/backend"
 	"github.com/anygpu/anygpu/backend/opencl/internal/clload"
 )
 
@@ -16,8 +18,21 @@ type work struct {
 	copied clload.Handle // the copy that a write transfers from, or nil
 	size   int64         // of copied
 
+	timing   *backend.Timing // to be filled when the command is complete, or nil
+	enqueued time.Time       // when, if timing is set
+
 	finished bool
 	err      error
+}
+
+// readTimes fills the timing of a complete command. The clocks meet where the command was enqueued.
+func (w *work) readTimes() {
+	queued, start, end, code := clload.EventTimes(w.event)
+	if code != 0 || start < queued || end < start {
+		return // the launch then has no times
+	}
+	w.timing.Start = w.enqueued.Add(time.Duration(start - queued))
+	w.timing.End = w.enqueued.Add(time.Duration(end - queued))
 }
 
 func (w *work) finish(err error) { w.finished, w.err = true, err }
@@ -54,6 +69,9 @@ func (d *device) pollKnowing(seq uint64) {
 		var err error
 		if status < 0 {
 			err = d.failWork(w.during, clload.Code(status))
+		}
+		if w.timing != nil && status == 0 {
+			w.readTimes()
 		}
 		w.finish(err)
 		clload.Release(w.event)

@@ -87,6 +87,15 @@ int clload_event_status(void *event, int *err) {
 	return status;
 }
 
+int clload_event_times(void *event, uint64_t *queued, uint64_t *start, uint64_t *end) {
+	cl_ulong q = 0, s = 0, e = 0;
+	cl_int err = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED, sizeof q, &q, NULL);
+	if (!err) err = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof s, &s, NULL);
+	if (!err) err = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof e, &e, NULL);
+	*queued = q, *start = s, *end = e;
+	return err;
+}
+
 int clload_event_wait(void *event) {
 	cl_event e = event;
 	return clWaitForEvents(1, &e);

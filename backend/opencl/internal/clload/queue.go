@@ -101,6 +101,14 @@ func EventStatus(event Handle) (status int32, code Code) {
 	return int32(s), Code(err)
 }
 
+// EventTimes returns when a complete command was enqueued, began and ended, in nanoseconds of the device's clock. Its queue must have
+// been made for profiling.
+func EventTimes(event Handle) (queued, start, end uint64, code Code) {
+	var q, s, e C.uint64_t
+	c := C.clload_event_times(event, &q, &s, &e)
+	return uint64(q), uint64(s), uint64(e), Code(c)
+}
+
 // Wait waits until the command is complete.
 func Wait(event Handle) Code { return Code(C.clload_event_wait(event)) }
 

@@ -33,6 +33,9 @@ int clload_finish(void *queue);
 // clload_event_status returns the execution status of an event: 0 complete, positive while it waits or runs, an error
 // code if the command failed. *err is the error of the query itself.
 int clload_event_status(void *event, int *err);
+// clload_event_times returns when a command was enqueued, began and ended, in nanoseconds of the device's clock. The queue must have been
+// made for profiling.
+int clload_event_times(void *event, uint64_t *queued, uint64_t *start, uint64_t *end);
 int clload_event_wait(void *event);
 void clload_event_retain(void *event);
 void clload_event_release(void *event);
