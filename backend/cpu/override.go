@@ -8,7 +8,7 @@ import (
 	"github.com/anygpu/anygpu/shaders/lib"
 )
 
-// Override returns a native program for a matrix product or a kernel over windows of images, and nil for other kernels.
+// Override returns a native program for a matrix product, a convolution or a kernel over windows of images, and nil for other kernels.
 func (d *Device) Override(k *ir.Kernel) (backend.Program, error) {
 	d.mu.Lock()
 	err := d.check()
@@ -23,6 +23,8 @@ func (d *Device) Override(k *ir.Kernel) (backend.Program, error) {
 	switch spec := k.Template.(type) {
 	case *lib.MatMul:
 		run, err = newMatMul(spec, d.pool)
+	case *lib.Conv:
+		run = newConv(spec, d.pool)
 	case *lib.Window:
 		run = newWindow(spec, d.pool)
 	}

@@ -15,6 +15,8 @@ type convCase struct {
 	bias, inBias                       []float32
 	forward, input, weights            []float64 // the results
 	forwardAbs, inputAbs, weightsAbs   []float64 // the sums of the magnitudes of their terms
+	biasSums                           []float32 // as computed; half of the cases ask for them
+	biases, biasesAbs                  []float64
 	forwardTerms, inputTerms, wghTerms int
 }
 
@@ -58,6 +60,15 @@ func newConvCase(r *rand.Rand, c Conv, kinds [3]Kind, alloc func(int) []byte) *c
 	}
 	for i := range x {
 		add(f.input, f.inputAbs, i, float64(f.inBias[i/volume(c.Image)%c.C]))
+	}
+	f.biases, f.biasesAbs = make([]float64, c.O), make([]float64, c.O)
+	for i, v := range z {
+		add(f.biases, f.biasesAbs, i/volume(c.Grid)%c.O, v)
+	}
+	if r.IntN(2) == 0 {
+		f.biasSums = make([]float32, c.O)
+	} else {
+		f.biases = nil
 	}
 	for n := range c.N {
 		for o := range c.O {
@@ -106,7 +117,7 @@ func (f *convCase) run(t *testing.T, w Workers, s *isa, store bool, alloc func(i
 	for _, err := range []error{
 		f.Conv.forward(w, s, f.image, f.weight, f.bias, fr),
 		f.Conv.input(w, s, f.grid, f.weight, f.inBias, ir),
-		f.Conv.weight(w, s, f.image, f.grid, wr),
+		f.Conv.weight(w, s, f.image, f.grid, wr, f.biasSums),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +133,7 @@ func (f *convCase) check(t *testing.T, forward, input, weight []float32) {
 		got       []float32
 		want, abs []float64
 		terms     int
-	}{{"forward", forward, f.forward, f.forwardAbs, f.forwardTerms}, {"input", input, f.input, f.inputAbs, f.inputTerms}, {"weight", weight, f.weights, f.weightsAbs, f.wghTerms}} {
+	}{{"forward", forward, f.forward, f.forwardAbs, f.forwardTerms}, {"input", input, f.input, f.inputAbs, f.inputTerms}, {"weight", weight, f.weights, f.weightsAbs, f.wghTerms}, {"bias", f.biasSums, f.biases, f.biasesAbs, f.wghTerms}} {
 		for i, want := range c.want {
 			tol := c.abs[i] * 0x1p-24 * (4 + math.Sqrt(float64(c.terms)))
 			if f.Precise {

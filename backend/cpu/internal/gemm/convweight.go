@@ -1,6 +1,9 @@
 package gemm
 
-import "unsafe"
+import (
+	"fmt"
+	"unsafe"
+)
 
 const (
 	weightParts  = 16      // parts of the batch that are summed apart, at most
@@ -16,23 +19,31 @@ type weighted struct {
 	isa           *isa
 	gather        *windows
 	image, grid   Array
-	channels      int       // of the image, in a group
-	columns, rows int       // of a group's result
-	parts, pieces int       // of the batch, and of the channels
+	channels      int // of the image, in a group
+	columns, rows int // of a group's result
+	parts, pieces int // of the batch, and of the channels
+	bias          []float32
 	sums          []float32 // or float64 if the sums are precise; [part][group][row][column]
 }
 
-// Weight computes the weights of images and grids: the gradient of Forward for the weight.
-func (c *Conv) Weight(w Workers, image, grid Array, out Result) error {
-	return c.weight(w, sets[0], image, grid, out)
+// Weight computes the weights of images and grids: the gradient of Forward for the weight. bias, if not nil, gets the sums
+// of the grids over all windows, O values: the gradient for the bias.
+func (c *Conv) Weight(w Workers, image, grid Array, out Result, bias []float32) error {
+	return c.weight(w, sets[0], image, grid, out, bias)
 }
 
-func (c *Conv) weight(w Workers, s *isa, image, grid Array, out Result) error {
+func (c *Conv) weight(w Workers, s *isa, image, grid Array, out Result, bias []float32) error {
 	if err := c.check(&image, nil, &grid, &out, c.weightSize()); err != nil {
 		return err
 	}
+	if bias != nil && len(bias) < c.O {
+		return fmt.Errorf("gemm: convolution: the bias needs %d elements, has %d", c.O, len(bias))
+	}
 	ci, co := c.perGroup()
-	g := &weighted{Conv: c, isa: c.isa(s), gather: c.windows(), image: image, grid: grid, channels: ci, columns: co, rows: ci * c.taps()}
+	g := &weighted{Conv: c, isa: c.isa(s), gather: c.windows(), image: image, grid: grid, channels: ci, columns: co, rows: ci * c.taps(), bias: bias}
+	if bias != nil {
+		g.rows++
+	}
 	size := g.rows * co * c.Groups
 	g.parts = max(1, min(c.N, weightParts, weightValues/size))
 	// The parts do not depend on the workers, and so neither do the sums.
@@ -85,16 +96,21 @@ func (g *weighted) unit(s *convScratch, part, set, channel0, channel1 int) {
 				g.gather.fill(g.isa, r, mem, g.image.Kind, src, channels)
 				base = &mem[0]
 			}
-			g.region(s, r, base, image, set, channels, sums, &fresh)
+			last := channel1 == g.channels
+			g.region(s, r, base, image, set, channels, last, sums, &fresh)
 		}
 	}
 	if fresh { // there was nothing to add
-		clear(unsafe.Slice((*byte)(unsafe.Pointer(sums)), channels*taps*g.columns*int(g.isa.size)))
+		rows := channels * taps
+		if channel1 == g.channels {
+			rows = g.rows - channel0*taps
+		}
+		clear(unsafe.Slice((*byte)(unsafe.Pointer(sums)), rows*g.columns*int(g.isa.size)))
 	}
 }
 
-// region adds the products of a region.
-func (g *weighted) region(s *convScratch, r *region, base *float32, image, set, channels int, sums *float32, fresh *bool) {
+// region adds the products of a region; with the last channels also the bias.
+func (g *weighted) region(s *convScratch, r *region, base *float32, image, set, channels int, last bool, sums *float32, fresh *bool) {
 	length := volume(g.Grid)
 	v := view{kind: g.grid.Kind, across: length, along: 1}
 	inOuter := length / g.gather.grid[g.gather.outer()]
@@ -108,7 +124,7 @@ func (g *weighted) region(s *convScratch, r *region, base *float32, image, set, 
 				k := min(run, r.length-column)
 				x := (plane*r.rows+row)*r.length + column
 				v.base = g.grid.pointer(start + x)
-				g.products(s, r, at(base, uintptr(4*(r.place(plane*r.rows+row)+column))), v, k, n, channels, sums, *fresh)
+				g.products(s, r, at(base, uintptr(4*(r.place(plane*r.rows+row)+column))), v, k, n, channels, last, sums, *fresh)
 				*fresh = false
 			}
 		}
@@ -116,7 +132,7 @@ func (g *weighted) region(s *convScratch, r *region, base *float32, image, set, 
 }
 
 // products adds the products of n runs of k windows each, of which v has the grids.
-func (g *weighted) products(s *convScratch, r *region, base *float32, v view, k, n, channels int, sums *float32, fresh bool) {
+func (g *weighted) products(s *convScratch, r *region, base *float32, v view, k, n, channels int, last bool, sums *float32, fresh bool) {
 	w, taps, depth := g.isa.width(), len(r.taps), k*n
 	panel := s.panel.take(w * depth)
 	var add uintptr
@@ -145,50 +161,74 @@ func (g *weighted) products(s *convScratch, r *region, base *float32, v view, k,
 			c := at(sums, uintptr(row)*cRow+uintptr(q)*g.isa.size)
 			kernels[rows-1](&s.rows, uintptr(k), uintptr(n), skip, &panel[0], uintptr(4*w), c, cRow, mask, add, nil, nil)
 		}
+		if g.bias != nil && last { // ones times the grids
+			c := at(sums, uintptr(all)*cRow+uintptr(q)*g.isa.size)
+			g.isa.tiles[ceil(cols, g.isa.lanes)-1][0](&unit, 0, 0, &panel[0], uintptr(4*w), uintptr(depth), c, cRow, mask, add, nil, nil)
+		}
 	}
 }
+
+var unit float32 = 1
 
 // store adds the parts in order and writes them as rows of weights.
 func (g *weighted) store(w Workers, out Result) {
 	const block = 32
-	down, across := ceil(g.rows, block), ceil(g.columns, block)
-	size := g.Groups * g.rows * g.columns
+	down, across := 0, ceil(g.columns, block)
+	size, rows := g.Groups*g.rows*g.columns, g.channels*len(g.gather.taps)
 	whole := out.Values
 	if out.Store != nil {
 		mem := getScratch()
 		defer mem.put()
-		whole = mem.take(size)
+		whole = mem.take(g.Groups * rows * g.columns)
 	}
+	if g.bias != nil {
+		for set := range g.Groups {
+			first := (set*g.rows + rows) * g.columns
+			to := g.bias[set*g.columns:]
+			if g.Precise {
+				combine(to, 1, g.doubles()[first:], g.columns, 1, g.columns, size, g.parts)
+			} else {
+				combine(to, 1, g.sums[first:], g.columns, 1, g.columns, size, g.parts)
+			}
+		}
+	}
+	down = ceil(rows, block)
 	parallel(w, g.Groups*down*across, block*block*(g.parts+4), func(i int) {
 		set, row, column := i/(down*across), i/across%down*block, i%across*block
-		rows, columns := min(block, g.rows-row), min(block, g.columns-column)
+		n, columns := min(block, rows-row), min(block, g.columns-column)
 		first := (set*g.rows+row)*g.columns + column
-		to := whole[(set*g.columns+column)*g.rows+row:]
+		to := whole[(set*g.columns+column)*rows+row:]
 		if g.Precise {
-			sums := unsafe.Slice((*float64)(unsafe.Pointer(&g.sums[0])), g.parts*size)
-			combine(to, g.rows, sums[first:], g.columns, rows, columns, size, g.parts)
+			combine(to, rows, g.doubles()[first:], g.columns, n, columns, size, g.parts)
 		} else {
-			combine(to, g.rows, g.sums[first:], g.columns, rows, columns, size, g.parts)
+			combine(to, rows, g.sums[first:], g.columns, n, columns, size, g.parts)
 		}
 	})
 	if out.Store != nil {
-		parallel(w, g.Groups*g.columns, g.rows, func(i int) { out.Store(i*g.rows, whole[i*g.rows:(i+1)*g.rows]) })
+		parallel(w, g.Groups*g.columns, rows, func(i int) { out.Store(i*rows, whole[i*rows:(i+1)*rows]) })
 	}
+}
+
+// doubles returns the sums, if they are precise.
+func (g *weighted) doubles() []float64 {
+	return unsafe.Slice((*float64)(unsafe.Pointer(&g.sums[0])), len(g.sums)/2)
 }
 
 // combine writes the sums of several parts, size values apart, transposed.
 func combine[T number](to []float32, toRow int, from []T, fromRow, rows, columns, size, parts int) {
 	var sums [32]T
 	for r := range rows {
-		s := sums[:columns]
-		copy(s, from[r*fromRow:])
-		for p := 1; p < parts; p++ {
-			for i, v := range from[p*size+r*fromRow:][:len(s)] {
-				s[i] += v
+		for c := 0; c < columns; c += len(sums) {
+			s := sums[:min(len(sums), columns-c)]
+			copy(s, from[r*fromRow+c:])
+			for p := 1; p < parts; p++ {
+				for i, v := range from[p*size+r*fromRow+c:][:len(s)] {
+					s[i] += v
+				}
 			}
-		}
-		for i, v := range s {
-			to[i*toRow+r] = float32(v)
+			for i, v := range s {
+				to[(c+i)*toRow+r] = float32(v)
+			}
 		}
 	}
 }
