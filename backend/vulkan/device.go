@@ -24,6 +24,7 @@ type device struct {
 	info   backend.Info
 	limits C.VkPhysicalDeviceLimits
 	family uint32
+	ticks  uint // valid bits of the queue's timestamps; 0: it has none
 	opts   spirv.Options
 	choice memoryChoice
 	// readsMapped: buffers may be in memory that the host reads directly.
@@ -48,6 +49,7 @@ type device struct {
 	allocs   int               // allocations alive
 	bytes    int64             // of them
 
+	clock clock
 	work  workQueue
 	up    uploadRing
 	readM sync.Mutex // held during a staged read, before mu
@@ -60,6 +62,7 @@ func openDevice(inst *instance, cand candidate) (*device, error) {
 		info:     cand.info,
 		limits:   cand.phys.limits,
 		family:   uint32(cand.phys.queue_family),
+		ticks:    uint(cand.phys.timestamp_bits),
 		opts:     cand.floatControls(),
 		buffers:  map[*buffer]bool{},
 		programs: map[*program]bool{},

@@ -41,7 +41,8 @@ type workQueue struct {
 	ops     []C.agpu_op
 	regions []C.VkDescriptorBufferInfo
 	params  []C.uint32_t
-	touches []touch // of one command
+	timings []*backend.Timing // of the timed commands
+	touches []touch           // of one command
 }
 
 // slot is what one submission needs; it is used again after its fence.
@@ -56,6 +57,7 @@ type slot struct {
 	waiters int      // goroutines waiting for the fence: it must not be reset
 	ringEnd uint64   // the upload ring is free up to here afterwards
 	garbage []func() // destructions that waited for it
+	timed   timedSlot
 }
 
 // copyOp is a copy between buffers.
@@ -128,6 +130,7 @@ func (d *device) newSlot() (*slot, error) {
 }
 
 func (d *device) destroySlot(s *slot) {
+	d.destroyQueries(s)
 	vk.DestroyFence(d.dev, s.fence, nil)
 	vk.DestroyCommandPool(d.dev, s.pool, nil)
 	if s.sets != 0 {
@@ -161,7 +164,7 @@ func (d *device) takeSlot() (*slot, error) {
 
 // begin starts a submission's arrays with the staged writes.
 func (w *workQueue) begin() {
-	w.ops, w.regions, w.params = w.ops[:0], w.regions[:0], w.params[:0]
+	w.ops, w.regions, w.params, w.timings = w.ops[:0], w.regions[:0], w.params[:0], w.timings[:0]
 	for _, c := range w.copies {
 		w.copy(c)
 	}
@@ -215,6 +218,9 @@ func (d *device) record(s *slot, hostRead bool) error {
 	if err := d.reserveSets(s); err != nil {
 		return err
 	}
+	if err := d.reserveQueries(s); err != nil {
+		return err
+	}
 	var host C.uint32_t
 	if hostRead {
 		host = 1
@@ -222,7 +228,7 @@ func (d *device) record(s *slot, hostRead bool) error {
 	cmd := convert[C.VkCommandBuffer](s.cmd)
 	err := d.do("recording of commands", func() vk.Result {
 		return vk.Result(C.agpu_record(d.c, cmd, s.sets, unsafe.SliceData(w.ops), C.uint32_t(len(w.ops)), unsafe.SliceData(w.regions),
-			unsafe.SliceData(w.params), host))
+			unsafe.SliceData(w.params), host, convert[C.VkQueryPool](s.timed.queries), C.uint32_t(2*len(s.timed.timings))))
 	})
 	if err != nil {
 		return err
@@ -299,6 +305,7 @@ func (d *device) retire(s *slot) {
 	w.inflight = w.inflight[1:]
 	w.done = s.serial
 	d.up.tail = s.ringEnd
+	d.readTimes(s)
 	for i, f := range s.garbage {
 		f()
 		s.garbage[i] = nil

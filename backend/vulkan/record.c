@@ -23,6 +23,8 @@
 	X(vkCmdBindDescriptorSets) \
 	X(vkCmdPushConstants) \
 	X(vkCmdDispatch) \
+	X(vkCmdResetQueryPool) \
+	X(vkCmdWriteTimestamp) \
 	X(vkCmdCopyBuffer) \
 	X(vkCmdPipelineBarrier) \
 	X(vkQueueSubmit)
@@ -220,7 +222,7 @@ static void barrier(agpu_device *d, VkCommandBuffer cmd, VkPipelineStageFlags ds
 }
 
 VkResult agpu_record(agpu_device *d, VkCommandBuffer cmd, VkDescriptorPool pool, const agpu_op *ops, uint32_t num_ops,
-	const VkDescriptorBufferInfo *regions, const uint32_t *params, uint32_t host_read) {
+	const VkDescriptorBufferInfo *regions, const uint32_t *params, uint32_t host_read, VkQueryPool queries, uint32_t num_queries) {
 	VkDescriptorSet *set;
 	VkResult r = make_sets(d, pool, ops, num_ops, regions, &set);
 	if (r < 0) {
@@ -230,6 +232,10 @@ VkResult agpu_record(agpu_device *d, VkCommandBuffer cmd, VkDescriptorPool pool,
 		.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
 	if ((r = d->vkBeginCommandBuffer(cmd, &begin)) < 0) {
 		return r;
+	}
+	uint32_t query = 0;
+	if (num_queries > 0) {
+		d->vkCmdResetQueryPool(cmd, queries, 0, num_queries);
 	}
 	VkPipeline bound = 0;
 	for (uint32_t i = 0; i < num_ops; i++) {
@@ -254,7 +260,13 @@ VkResult agpu_record(agpu_device *d, VkCommandBuffer cmd, VkDescriptorPool pool,
 			d->vkCmdPushConstants(cmd, op->program.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, op->params * 4, params);
 			params += op->params;
 		}
+		if (op->timed) {
+			d->vkCmdWriteTimestamp(cmd, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, queries, query++);
+		}
 		d->vkCmdDispatch(cmd, op->groups[0], op->groups[1], op->groups[2]);
+		if (op->timed) {
+			d->vkCmdWriteTimestamp(cmd, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries, query++);
+		}
 	}
 	if (host_read) {
 		barrier(d, cmd, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);

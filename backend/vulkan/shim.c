@@ -204,7 +204,7 @@ static void query_features(PFN_vkGetPhysicalDeviceFeatures2 get, VkPhysicalDevic
 }
 
 // find_queue_family prefers one without graphics: it does not wait behind the desktop.
-static int32_t find_queue_family(PFN_vkGetPhysicalDeviceQueueFamilyProperties get, VkPhysicalDevice phys) {
+static int32_t find_queue_family(PFN_vkGetPhysicalDeviceQueueFamilyProperties get, VkPhysicalDevice phys, uint32_t *timestamp_bits) {
 	VkQueueFamilyProperties families[32];
 	uint32_t n = 32;
 	int32_t found = -1;
@@ -214,10 +214,12 @@ static int32_t find_queue_family(PFN_vkGetPhysicalDeviceQueueFamilyProperties ge
 			continue;
 		}
 		if (!(families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT)) {
+			*timestamp_bits = families[i].timestampValidBits;
 			return (int32_t)i;
 		}
 		if (found < 0) {
 			found = (int32_t)i;
+			*timestamp_bits = families[i].timestampValidBits;
 		}
 	}
 	return found;
@@ -263,7 +265,7 @@ VkResult agpu_phys_query(void *gipa, VkInstance instance, VkPhysicalDevice phys,
 	out->portability = (uint8_t)has_extension(exts, n, "VK_KHR_portability_subset");
 	free(exts);
 	vkGetPhysicalDeviceMemoryProperties(phys, &out->memory);
-	out->queue_family = find_queue_family(vkGetPhysicalDeviceQueueFamilyProperties, phys);
+	out->queue_family = find_queue_family(vkGetPhysicalDeviceQueueFamilyProperties, phys, &out->timestamp_bits);
 	return VK_SUCCESS;
 }
 

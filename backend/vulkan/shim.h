@@ -28,6 +28,7 @@ typedef struct agpu_phys {
 	uint64_t max_alloc_bytes; // 0: not reported
 	uint32_t subgroup_size;
 	int32_t queue_family; // with compute, without graphics if there is one; -1: none
+	uint32_t timestamp_bits; // of that family's timestamps; 0: it has none
 	uint8_t f16_arith, f16_storage, u8_storage, i64, f64;
 	// Floating-point controls by width: 16, 32, 64 bits.
 	uint8_t preserve_nan[3], rte[3], denorm_preserve[3];
@@ -69,6 +70,7 @@ enum { AGPU_DISPATCH, AGPU_COPY };
 typedef struct agpu_op {
 	uint32_t kind;
 	uint32_t barrier; // wait for everything before, and see its writes
+	uint32_t timed; // AGPU_DISPATCH: write timestamps before and after
 	// AGPU_DISPATCH. Regions and parameters are taken in turn from the arrays of the batch.
 	agpu_program program;
 	uint32_t groups[3], regions, params;
@@ -78,9 +80,10 @@ typedef struct agpu_op {
 } agpu_op;
 
 // agpu_record records a batch; descriptor sets come from pool, which was reset. With host_read the host sees the device's
-// writes once the fence is signaled. Not for two threads at once with one device.
+// writes once the fence is signaled. The timed commands write their two timestamps to queries, in order, which has room for num_queries.
+// Not for two threads at once with one device.
 VkResult agpu_record(agpu_device *d, VkCommandBuffer cmd, VkDescriptorPool pool, const agpu_op *ops, uint32_t num_ops,
-	const VkDescriptorBufferInfo *regions, const uint32_t *params, uint32_t host_read);
+	const VkDescriptorBufferInfo *regions, const uint32_t *params, uint32_t host_read, VkQueryPool queries, uint32_t num_queries);
 
 VkResult agpu_submit(agpu_device *d, VkCommandBuffer cmd, VkFence fence);
 

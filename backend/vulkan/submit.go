@@ -125,6 +125,10 @@ func (w *workQueue) dispatch(l *backend.Launch) {
 	if w.conflict(w.touches...) {
 		op.barrier = 1
 	}
+	if l.Timing != nil {
+		op.timed = 1
+		w.timings = append(w.timings, l.Timing)
+	}
 	w.params = append(w.params, unsafe.Slice((*C.uint32_t)(unsafe.SliceData(l.Params)), len(l.Params))...)
 	w.ops = append(w.ops, op)
 }

@@ -36,7 +36,7 @@ typedef struct VkQueue_T *VkQueue;
 typedef struct VkCommandBuffer_T *VkCommandBuffer;
 
 typedef uint64_t VkBuffer, VkBufferView, VkDescriptorPool, VkDescriptorSet, VkDescriptorSetLayout, VkFence, VkPipeline;
-typedef uint64_t VkPipelineCache, VkPipelineLayout, VkSampler, VkSemaphore, VkShaderModule;
+typedef uint64_t VkPipelineCache, VkPipelineLayout, VkQueryPool, VkSampler, VkSemaphore, VkShaderModule;
 
 // Structures that are only ever passed as NULL.
 typedef void VkAllocationCallbacks, VkBufferMemoryBarrier, VkCommandBufferInheritanceInfo, VkCopyDescriptorSet;
@@ -86,7 +86,9 @@ enum {
 	VK_DESCRIPTOR_TYPE_STORAGE_BUFFER = 7,
 	VK_PIPELINE_BIND_POINT_COMPUTE = 1,
 	VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT = 1,
+	VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT = 1,
 	VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT = 2048,
+	VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT = 8192,
 	VK_PIPELINE_STAGE_TRANSFER_BIT = 4096,
 	VK_PIPELINE_STAGE_HOST_BIT = 16384,
 	VK_ACCESS_SHADER_READ_BIT = 32,
@@ -480,6 +482,8 @@ typedef VkResult (VKAPI_PTR *PFN_vkEndCommandBuffer)(VkCommandBuffer commandBuff
 typedef void (VKAPI_PTR *PFN_vkCmdBindPipeline)(VkCommandBuffer commandBuffer, VkPipelineBindPoint pipelineBindPoint, VkPipeline pipeline);
 typedef void (VKAPI_PTR *PFN_vkCmdBindDescriptorSets)(VkCommandBuffer commandBuffer, VkPipelineBindPoint pipelineBindPoint, VkPipelineLayout layout, uint32_t firstSet, uint32_t descriptorSetCount, const VkDescriptorSet* pDescriptorSets, uint32_t dynamicOffsetCount, const uint32_t* pDynamicOffsets);
 typedef void (VKAPI_PTR *PFN_vkCmdPushConstants)(VkCommandBuffer commandBuffer, VkPipelineLayout layout, VkShaderStageFlags stageFlags, uint32_t offset, uint32_t size, const void* pValues);
+typedef void (VKAPI_PTR *PFN_vkCmdResetQueryPool)(VkCommandBuffer commandBuffer, VkQueryPool queryPool, uint32_t firstQuery, uint32_t queryCount);
+typedef void (VKAPI_PTR *PFN_vkCmdWriteTimestamp)(VkCommandBuffer commandBuffer, VkFlags pipelineStage, VkQueryPool queryPool, uint32_t query);
 typedef void (VKAPI_PTR *PFN_vkCmdDispatch)(VkCommandBuffer commandBuffer, uint32_t groupCountX, uint32_t groupCountY, uint32_t groupCountZ);
 typedef void (VKAPI_PTR *PFN_vkCmdCopyBuffer)(VkCommandBuffer commandBuffer, VkBuffer srcBuffer, VkBuffer dstBuffer, uint32_t regionCount, const VkBufferCopy* pRegions);
 typedef void (VKAPI_PTR *PFN_vkCmdPipelineBarrier)(VkCommandBuffer commandBuffer, VkPipelineStageFlags srcStageMask, VkPipelineStageFlags dstStageMask, VkDependencyFlags dependencyFlags, uint32_t memoryBarrierCount, const VkMemoryBarrier* pMemoryBarriers, uint32_t bufferMemoryBarrierCount, const VkBufferMemoryBarrier* pBufferMemoryBarriers, uint32_t imageMemoryBarrierCount, const VkImageMemoryBarrier* pImageMemoryBarriers);
