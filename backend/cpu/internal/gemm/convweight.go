@@ -7,6 +7,7 @@ import (
 
 const (
 	weightParts  = 16      // parts of the batch that are summed apart, at most
+	weightPart   = 512     // windows of a part, at least: adding its sums takes time too
 	weightValues = 4 << 20 // values of such sums in all, unless one alone has more
 	weightUnits  = 16      // pieces of work to make, at least, where there are channels enough
 	weightDepth  = 256     // windows whose products are added in registers
@@ -45,7 +46,7 @@ func (c *Conv) weight(w Workers, s *isa, image, grid Array, out Result, bias []f
 		g.rows++
 	}
 	size := g.rows * co * c.Groups
-	g.parts = max(1, min(c.N, weightParts, weightValues/size))
+	g.parts = max(1, min(c.N, weightParts, weightValues/size, c.N*volume(c.Grid)/weightPart))
 	// The parts do not depend on the workers, and so neither do the sums.
 	g.pieces = min(ceil(ci, 8), ceil(weightUnits, g.parts*c.Groups))
 	mem := getScratch()

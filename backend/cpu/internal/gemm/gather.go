@@ -36,6 +36,7 @@ type convScratch struct {
 	source, panel, out, rounded scratch
 	from                        rowTable
 	rows                        [group]*float32
+	runs                        runTable
 }
 
 var convScratches = sync.Pool{New: func() any { return new(convScratch) }}
@@ -198,7 +199,7 @@ func (g *gathered) multiply(s *convScratch, r *region, image, set int, to target
 			c1 := min(c0+g.block, g.channels)
 			source := at(base, uintptr(4*c0*r.channel))
 			for q := q0; q < q1; q++ {
-				r.packPanel(g.isa, packed[(q-q0)*w*depth:], source, q*w, min(w, n-q*w), c1-c0)
+				r.packPanel(g.isa, &s.runs, packed[(q-q0)*w*depth:], source, q*w, min(w, n-q*w), c1-c0)
 			}
 			for p0 := 0; p0 < g.panels; p0 += rowsAtOnce {
 				for q := q0; q < q1; q++ {

@@ -11,9 +11,14 @@ type tileFunc func(a *float32, aRow, aCol uintptr, b *float32, bStep, k uintptr,
 // between them.
 type runsFunc func(rows *[group]*float32, k, runs, skip uintptr, b *float32, bStep uintptr, c *float32, cRow uintptr, mask *int32, add uintptr, bias, rowBias *float32)
 
-// packRunFunc copies the values of a run of neighbouring windows, up to 32 and as many as mask says: dst gets those of each
-// tap of each channel, dstStep bytes apart. Taps and the size of a channel are in bytes.
-type packRunFunc func(dst *float32, dstStep uintptr, src *float32, taps *uintptr, ntaps, channel, channels uintptr, mask *int32)
+// packVectorsFunc gathers, for each tap of each channel, a vector of values that neighbouring windows take from an image, and
+// writes it dstStep bytes after the one before. Taps and the size of a channel are in bytes; n runs, at least one, fill the
+// lanes.
+type packVectorsFunc func(dst *float32, dstStep uintptr, runs *[8]uintptr, n uintptr, taps *uintptr, ntaps, channel, channels uintptr)
+
+// runTable has up to four runs of lanes of a vector: the address that lane 0 would have, perhaps outside the image and so no
+// pointer, and the mask of the lanes that are read.
+type runTable [8]uintptr
 
 // dotFunc computes dot products of rows of A and of B, aRow and bRow bytes apart, each contiguous; mask covers the
 // elements that do not fill a vector. Result i,j goes to out[4*i+j]; the rest of a row of out is overwritten.
@@ -38,9 +43,10 @@ type isa struct {
 	copyRows  [3]rowsFunc    // by kind
 	transpose [3]transposeFunc
 	runs      [2][8]runsFunc // as tiles
-	packRun   packRunFunc
-	size      uintptr // bytes of a value of C
-	precise   *isa    // its kernels that sum in float64; they have tiles and runs only
+	// packVectors is for vectors of 16; nil if there is none, and runs are copied one by one.
+	packVectors packVectorsFunc
+	size        uintptr // bytes of a value of C
+	precise     *isa    // its kernels that sum in float64; they have tiles and runs only
 }
 
 const (

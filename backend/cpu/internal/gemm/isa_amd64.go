@@ -21,8 +21,8 @@ var avx512 = &isa{
 		{runsAVX512x1x1, runsAVX512x2x1, runsAVX512x3x1, runsAVX512x4x1, runsAVX512x5x1, runsAVX512x6x1, runsAVX512x7x1, runsAVX512x8x1},
 		{runsAVX512x1x2, runsAVX512x2x2, runsAVX512x3x2, runsAVX512x4x2, runsAVX512x5x2, runsAVX512x6x2, runsAVX512x7x2, runsAVX512x8x2},
 	},
-	packRun: packRunAVX512,
-	size:    4,
+	packVectors: packVectorsAVX512,
+	size:        4,
 	precise: &isa{name: "AVX-512", lanes: 16, vecs: 2, rows: 4, size: 8,
 		tiles: [2][8]tileFunc{
 			{preciseAVX512x1x1, preciseAVX512x2x1, preciseAVX512x3x1, preciseAVX512x4x1},
@@ -32,9 +32,9 @@ var avx512 = &isa{
 			{preciseRunsAVX512x1x1, preciseRunsAVX512x2x1, preciseRunsAVX512x3x1, preciseRunsAVX512x4x1},
 			{preciseRunsAVX512x1x2, preciseRunsAVX512x2x2, preciseRunsAVX512x3x2, preciseRunsAVX512x4x2},
 		},
-		copyRows:  [3]rowsFunc{packRowsF32, packRowsF16, packRowsBF16},
-		transpose: [3]transposeFunc{transposeF32, transposeF16, transposeBF16},
-		packRun:   packRunAVX512,
+		copyRows:    [3]rowsFunc{packRowsF32, packRowsF16, packRowsBF16},
+		transpose:   [3]transposeFunc{transposeF32, transposeF16, transposeBF16},
+		packVectors: packVectorsAVX512,
 	},
 }
 
@@ -55,8 +55,7 @@ var avx2 = &isa{
 		{runsAVX2x1x1, runsAVX2x2x1, runsAVX2x3x1, runsAVX2x4x1, runsAVX2x5x1, runsAVX2x6x1},
 		{runsAVX2x1x2, runsAVX2x2x2, runsAVX2x3x2, runsAVX2x4x2, runsAVX2x5x2, runsAVX2x6x2},
 	},
-	packRun: plainPackRun,
-	size:    4,
+	size: 4,
 	precise: &isa{name: "AVX2", lanes: 8, vecs: 1, rows: 4, size: 8,
 		tiles: [2][8]tileFunc{
 			{preciseAVX2x1x1, preciseAVX2x2x1, preciseAVX2x3x1, preciseAVX2x4x1},
@@ -66,7 +65,6 @@ var avx2 = &isa{
 		},
 		copyRows:  [3]rowsFunc{packRowsF32, packRowsF16, packRowsBF16},
 		transpose: [3]transposeFunc{transposeF32, transposeF16, transposeBF16},
-		packRun:   plainPackRun,
 	},
 }
 

@@ -579,10 +579,10 @@ func packRowsBF16(dst *float32, dstStep uintptr, src *byte, srcStep uintptr, row
 //go:noescape
 func transposeBF16(dst *float32, dstStep uintptr, rows *[8]*byte, n uintptr)
 
-// packRunAVX512 copies up to 32 values from each tap of each channel; steps, taps and the size of a channel are in bytes.
+// packVectorsAVX512 gathers a vector from n runs, at least one, each an address and a mask, for each tap of each channel; steps, taps and the size of a channel are in bytes.
 //
 //go:noescape
-func packRunAVX512(dst *float32, dstStep uintptr, src *float32, taps *uintptr, ntaps uintptr, channel uintptr, channels uintptr, mask *int32)
+func packVectorsAVX512(dst *float32, dstStep uintptr, runs *[8]uintptr, n uintptr, taps *uintptr, ntaps uintptr, channel uintptr, channels uintptr)
 
 // windowMaxAVX512 takes n elements of each of rows rows into the largest values so far: windows are stride (1 or 2) elements apart, rows step bytes in the result and srcStep in the image. The place of the first element is first, and placeStep more in each further row. With fresh there are no values so far.
 //

@@ -21618,59 +21618,113 @@ end:
 	VZEROUPPER
 	RET
 
-// func packRunAVX512(dst *float32, dstStep uintptr, src *float32, taps *uintptr, ntaps uintptr, channel uintptr, channels uintptr, mask *int32)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·packRunAVX512(SB), NOSPLIT, $0-64
-	MOVQ      dst+0(FP), AX
-	MOVQ      dstStep+8(FP), CX
-	MOVQ      src+16(FP), DX
-	MOVQ      taps+24(FP), BX
-	MOVQ      ntaps+32(FP), SI
-	MOVQ      channel+40(FP), DI
-	MOVQ      channels+48(FP), R8
-	MOVQ      mask+56(FP), R9
-	VMOVDQU32 (R9), Z0
-	VPMOVD2M  Z0, K1
-	VMOVDQU32 64(R9), Z0
-	VPMOVD2M  Z0, K2
-	KTESTW    K2, K2
-	JNE       channel2
+// func packVectorsAVX512(dst *float32, dstStep uintptr, runs *[8]uintptr, n uintptr, taps *uintptr, ntaps uintptr, channel uintptr, channels uintptr)
+// Requires: AVX, AVX512F
+TEXT ·packVectorsAVX512(SB), NOSPLIT, $0-64
+	MOVQ  dst+0(FP), AX
+	MOVQ  dstStep+8(FP), CX
+	MOVQ  runs+16(FP), DX
+	MOVQ  taps+32(FP), BX
+	MOVQ  ntaps+40(FP), SI
+	MOVQ  channel+48(FP), DI
+	MOVQ  channels+56(FP), R8
+	MOVQ  (DX), R9
+	KMOVW 8(DX), K1
+	MOVQ  16(DX), R10
+	KMOVW 24(DX), K2
+	MOVQ  32(DX), R11
+	KMOVW 40(DX), K3
+	MOVQ  48(DX), R12
+	KMOVW 56(DX), K4
+	MOVQ  n+24(FP), DX
+	CMPQ  DX, $0x01
+	JEQ   channel1
+	CMPQ  DX, $0x02
+	JEQ   channel2
+	CMPQ  DX, $0x03
+	JEQ   channel3
 
-channel1:
-	MOVQ BX, R9
-	MOVQ SI, R10
+channel4:
+	MOVQ BX, DX
+	MOVQ SI, R13
 
-tap1:
-	MOVQ      (R9), R11
-	VMOVUPS.Z (DX)(R11*1), K1, Z0
-	VMOVUPS   Z0, K1, (AX)
-	ADDQ      $0x08, R9
+tap4:
+	MOVQ      (DX), R14
+	ADDQ      $0x08, DX
+	VMOVUPS.Z (R9)(R14*1), K1, Z0
+	VMOVUPS   (R10)(R14*1), K2, Z0
+	VMOVUPS   (R11)(R14*1), K3, Z0
+	VMOVUPS   (R12)(R14*1), K4, Z0
+	VMOVUPS   Z0, (AX)
 	ADDQ      CX, AX
-	DECQ      R10
-	JNE       tap1
-	ADDQ      DI, DX
+	DECQ      R13
+	JNE       tap4
+	ADDQ      DI, R9
+	ADDQ      DI, R10
+	ADDQ      DI, R11
+	ADDQ      DI, R12
 	DECQ      R8
-	JNE       channel1
+	JNE       channel4
+	VZEROUPPER
+	RET
+
+channel3:
+	MOVQ BX, DX
+	MOVQ SI, R13
+
+tap3:
+	MOVQ      (DX), R14
+	ADDQ      $0x08, DX
+	VMOVUPS.Z (R9)(R14*1), K1, Z0
+	VMOVUPS   (R10)(R14*1), K2, Z0
+	VMOVUPS   (R11)(R14*1), K3, Z0
+	VMOVUPS   Z0, (AX)
+	ADDQ      CX, AX
+	DECQ      R13
+	JNE       tap3
+	ADDQ      DI, R9
+	ADDQ      DI, R10
+	ADDQ      DI, R11
+	DECQ      R8
+	JNE       channel3
 	VZEROUPPER
 	RET
 
 channel2:
-	MOVQ BX, R9
-	MOVQ SI, R10
+	MOVQ BX, DX
+	MOVQ SI, R13
 
 tap2:
-	MOVQ      (R9), R11
-	VMOVUPS.Z (DX)(R11*1), K1, Z0
-	VMOVUPS   Z0, K1, (AX)
-	VMOVUPS.Z 64(DX)(R11*1), K2, Z1
-	VMOVUPS   Z1, K2, 64(AX)
-	ADDQ      $0x08, R9
+	MOVQ      (DX), R14
+	ADDQ      $0x08, DX
+	VMOVUPS.Z (R9)(R14*1), K1, Z0
+	VMOVUPS   (R10)(R14*1), K2, Z0
+	VMOVUPS   Z0, (AX)
 	ADDQ      CX, AX
-	DECQ      R10
+	DECQ      R13
 	JNE       tap2
-	ADDQ      DI, DX
+	ADDQ      DI, R9
+	ADDQ      DI, R10
 	DECQ      R8
 	JNE       channel2
+	VZEROUPPER
+	RET
+
+channel1:
+	MOVQ BX, DX
+	MOVQ SI, R13
+
+tap1:
+	MOVQ      (DX), R14
+	ADDQ      $0x08, DX
+	VMOVUPS.Z (R9)(R14*1), K1, Z0
+	VMOVUPS   Z0, (AX)
+	ADDQ      CX, AX
+	DECQ      R13
+	JNE       tap1
+	ADDQ      DI, R9
+	DECQ      R8
+	JNE       channel1
 	VZEROUPPER
 	RET
 

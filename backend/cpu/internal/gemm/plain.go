@@ -20,14 +20,12 @@ var plain = &isa{
 	copyRows:  [3]rowsFunc{plainRows(F32), plainRows(F16), plainRows(BF16)},
 	transpose: [3]transposeFunc{plainTranspose(F32), plainTranspose(F16), plainTranspose(BF16)},
 	runs:      [2][8]runsFunc{{plainRuns[float32](1), plainRuns[float32](2), plainRuns[float32](3), plainRuns[float32](4)}},
-	packRun:   plainPackRun,
 	size:      4,
 	precise: &isa{name: "Go", lanes: 8, vecs: 1, rows: 4, size: 8,
 		tiles:     [2][8]tileFunc{{plainTile[float64](1), plainTile[float64](2), plainTile[float64](3), plainTile[float64](4)}},
 		runs:      [2][8]runsFunc{{plainRuns[float64](1), plainRuns[float64](2), plainRuns[float64](3), plainRuns[float64](4)}},
 		copyRows:  [3]rowsFunc{plainRows(F32), plainRows(F16), plainRows(BF16)},
 		transpose: [3]transposeFunc{plainTranspose(F32), plainTranspose(F16), plainTranspose(BF16)},
-		packRun:   plainPackRun,
 	},
 }
 
@@ -97,22 +95,6 @@ func plainRow[T number](sums *[8]T, a *float32, aCol uintptr, b *float32, bStep,
 		s7 += x * T(y[7])
 	}
 	*sums = [8]T{s0, s1, s2, s3, s4, s5, s6, s7}
-}
-
-// plainPackRun is a packRunFunc.
-func plainPackRun(dst *float32, dstStep uintptr, src *float32, taps *uintptr, ntaps, channel, channels uintptr, mask *int32) {
-	n := 0
-	for n < 32 && *(*int32)(unsafe.Add(unsafe.Pointer(mask), 4*n)) != 0 {
-		n++
-	}
-	offsets := unsafe.Slice(taps, ntaps)
-	row := uintptr(0)
-	for c := range channels {
-		for _, t := range offsets {
-			copy(unsafe.Slice(at(dst, row*dstStep), n), unsafe.Slice(at(src, c*channel+t), n))
-			row++
-		}
-	}
 }
 
 func plainDot(rows, columns int) dotFunc {

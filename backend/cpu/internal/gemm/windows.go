@@ -215,12 +215,48 @@ func pick(dst []float32, kind Kind, src *byte, step int) {
 }
 
 // packPanel writes what up to width windows from x on take from channels of a region to a packed panel.
-func (r *region) packPanel(s *isa, panel []float32, base *float32, x, n, channels int) {
-	width := s.width()
+func (r *region) packPanel(s *isa, runs *runTable, panel []float32, base *float32, x, n, channels int) {
+	step := uintptr(4 * s.width())
 	for lane := 0; lane < n; {
-		row, column := (x+lane)/r.length, (x+lane)%r.length
-		run := min(n-lane, r.length-column)
-		s.packRun(&panel[lane], uintptr(4*width), at(base, uintptr(4*(r.place(row)+column))), &r.taps[0], uintptr(len(r.taps)), uintptr(4*r.channel), uintptr(channels), maskOf(run))
-		lane += run
+		end := n
+		if s.packVectors != nil {
+			var count int
+			if end, count = r.vector(runs, base, x, lane, n); count > 0 {
+				s.packVectors(&panel[lane], step, (*[8]uintptr)(runs), uintptr(count), &r.taps[0], uintptr(len(r.taps)), uintptr(4*r.channel), uintptr(channels))
+				lane = end
+				continue
+			}
+		}
+		for lane < end {
+			row, column := (x+lane)/r.length, (x+lane)%r.length
+			run := min(end-lane, r.length-column)
+			src := at(base, uintptr(4*(r.place(row)+column)))
+			to := 0
+			for c := range channels {
+				for _, t := range r.taps {
+					copy(panel[to+lane:to+lane+run], unsafe.Slice(at(src, uintptr(4*c*r.channel)+t), run))
+					to += s.width()
+				}
+			}
+			lane += run
+		}
 	}
+}
+
+// vector finds the runs of the vector of windows from x + lane on, and the lane that the next one begins at. If they are too
+// many the count is 0.
+func (r *region) vector(runs *runTable, base *float32, x, lane, n int) (end, count int) {
+	const lanes = 16
+	end = min(lane+lanes, n)
+	row, column := (x+lane)/r.length, (x+lane)%r.length
+	for first := lane; first < end; count++ {
+		if 2*count == len(runs) {
+			return end, 0
+		}
+		next := min(end, first+r.length-column)
+		place := r.place(row) + column - (first - lane)
+		runs[2*count], runs[2*count+1] = uintptr(unsafe.Pointer(base))+uintptr(4*place), 1<<(next-lane)-1<<(first-lane)
+		first, row, column = next, row+1, 0
+	}
+	return end, count
 }

@@ -67,7 +67,7 @@ func main() {
 		k.packRows()
 		k.transpose()
 	}
-	windowRuns()
+	packVectors()
 	windowMax()
 	Generate()
 }

@@ -7,44 +7,52 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// windowRuns copies what a run of neighbouring windows takes from an image to a packed panel: for each channel and each
-// element of the kernel (tap), up to 32 values side by side.
-func windowRuns() {
-	function("packRunAVX512", "func(dst *float32, dstStep uintptr, src *float32, taps *uintptr, ntaps, channel, channels uintptr, mask *int32)",
-		"packRunAVX512 copies up to 32 values from each tap of each channel; steps, taps and the size of a channel are in bytes.")
-	dst, dstStep, src, taps, ntaps, channel, channels, mask := param("dst"), param("dstStep"), param("src"), param("taps"), param("ntaps"), param("channel"), param("channels"), param("mask")
-	low, high := K(), K()
-	VMOVDQU32(Mem{Base: mask}, reg.Z0)
-	VPMOVD2M(reg.Z0, low)
-	VMOVDQU32(Mem{Base: mask, Disp: 64}, reg.Z0)
-	VPMOVD2M(reg.Z0, high)
-	t, n, at := GP64(), GP64(), GP64()
-	KTESTW(high, high)
-	JNE(LabelRef("channel2"))
-	for _, vecs := range []int{1, 2} {
-		suffix := string(rune('0' + vecs))
-		Label("channel" + suffix)
+// packVectors copies what 16 neighbouring windows take from an image to a packed panel: for each channel and each element of
+// the kernel (tap) one vector, whose lanes come from up to four rows of the image.
+func packVectors() {
+	function("packVectorsAVX512", "func(dst *float32, dstStep uintptr, runs *[8]uintptr, n uintptr, taps *uintptr, ntaps, channel, channels uintptr)",
+		"packVectorsAVX512 gathers a vector from n runs, at least one, each an address and a mask, for each tap of each channel; steps, taps and the size of a channel are in bytes.")
+	dst, dstStep, runs, taps, ntaps, channel, channels := param("dst"), param("dstStep"), param("runs"), param("taps"), param("ntaps"), param("channel"), param("channels")
+	var src [4]reg.GPVirtual
+	var mask [4]reg.Register
+	for i := range src {
+		src[i], mask[i] = GP64(), K()
+		MOVQ(Mem{Base: runs, Disp: 16 * i}, src[i])
+		KMOVW(Mem{Base: runs, Disp: 16*i + 8}, mask[i])
+	}
+	n := runs // done with
+	MOVQ(NewParamAddr("n", 24), n)
+	for i := 1; i < len(src); i++ {
+		CMPQ(n, Imm(uint64(i)))
+		JEQ(LabelRef(label("channel", i)))
+	}
+	t, left, at := n, GP64(), GP64()
+	for i := len(src); i > 0; i-- {
+		Label(label("channel", i))
 		MOVQ(taps, t)
-		MOVQ(ntaps, n)
-		Label("tap" + suffix)
+		MOVQ(ntaps, left)
+		Label(label("tap", i))
 		MOVQ(Mem{Base: t}, at)
-		VMOVUPS_Z(Mem{Base: src, Index: at, Scale: 1}, low, reg.Z0)
-		VMOVUPS(reg.Z0, low, Mem{Base: dst})
-		if vecs == 2 {
-			VMOVUPS_Z(Mem{Base: src, Index: at, Scale: 1, Disp: 64}, high, reg.Z1)
-			VMOVUPS(reg.Z1, high, Mem{Base: dst, Disp: 64})
-		}
 		ADDQ(Imm(8), t)
+		VMOVUPS_Z(Mem{Base: src[0], Index: at, Scale: 1}, mask[0], reg.Z0)
+		for j := 1; j < i; j++ {
+			VMOVUPS(Mem{Base: src[j], Index: at, Scale: 1}, mask[j], reg.Z0)
+		}
+		VMOVUPS(reg.Z0, Mem{Base: dst})
 		ADDQ(dstStep, dst)
-		DECQ(n)
-		JNE(LabelRef("tap" + suffix))
-		ADDQ(channel, src)
+		DECQ(left)
+		JNE(LabelRef(label("tap", i)))
+		for j := range i {
+			ADDQ(channel, src[j])
+		}
 		DECQ(channels)
-		JNE(LabelRef("channel" + suffix))
+		JNE(LabelRef(label("channel", i)))
 		VZEROUPPER()
 		RET()
 	}
 }
+
+func label(name string, i int) string { return name + string(rune('0'+i)) }
 
 // table writes 16 constants.
 func table(name string, f func(i int) int) Mem {
