@@ -99,7 +99,6 @@ func ScaledDotProductAttention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 	case o.Dropout > 0 && o.Gen == nil:
 		return c.fail("", fmt.Errorf("dropout needs a generator"))
 	}
-	n, m := q.Size(-2), k.Size(-2)
 	q, k, v = c.in[0], c.in[1], c.in[2]
 	if o.Grouped {
 		if len(q.shape) < 3 || len(k.shape) != len(q.shape) || len(v.shape) != len(q.shape) || k.Size(-3) == 0 || q.Size(-3)%k.Size(-3) != 0 || k.Size(-3) != v.Size(-3) {
@@ -112,21 +111,34 @@ func ScaledDotProductAttention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 	if scale == 0 {
 		scale = 1 / math.Sqrt(float64(q.Size(-1)))
 	}
-	scores := q.MulScalar(scale).MatMul(k.Transpose(-1, -2))
-	hidden := o.Mask
-	switch {
-	case o.Causal:
-		scores = scores.MaskedFill(triangle(c.eng, c.scope, n, m, 0).LogicalNot(), math.Inf(-1))
-	case hidden != nil && hidden.dtype == Bool:
-		scores = scores.MaskedFill(hidden.LogicalNot(), math.Inf(-1))
-	case hidden != nil:
-		scores = scores.Add(c.in[3])
+	if o.Mask == nil && o.Dropout == 0 {
+		if out := c.attend(q, k, v, scale, o.Causal); out != nil {
+			return out
+		}
 	}
-	weights := scores.Softmax(-1)
+	mask := o.Mask
+	if mask != nil {
+		mask = c.in[3]
+	}
+	weights := c.attentionWeights(q, k, mask, scale, o.Causal)
 	if o.Dropout > 0 {
 		weights = weights.Dropout(o.Dropout, true, o.Gen)
 	}
 	return weights.MatMul(v)
+}
+
+// attentionWeights returns softmax(scale q k^T) over the keys that the mask, if there is one, or causal leaves.
+func (c *call) attentionWeights(q, k, mask *Tensor, scale float64, causal bool) *Tensor {
+	scores := q.MulScalar(scale).MatMul(k.Transpose(-1, -2))
+	switch {
+	case causal:
+		scores = scores.MaskedFill(triangle(c.eng, c.scope, q.Size(-2), k.Size(-2), 0).LogicalNot(), math.Inf(-1))
+	case mask != nil && mask.dtype == Bool:
+		scores = scores.MaskedFill(mask.LogicalNot(), math.Inf(-1))
+	case mask != nil:
+		scores = scores.Add(mask)
+	}
+	return scores.Softmax(-1)
 }
 
 var _ = defineOp(OpInfo{Name: "rope", Doc: "rotary position embedding of x [..., positions, d]: pairs of features turned by angles that grow with the position", Kind: KindComposite, Class: F32, Inputs: []string{"x"},

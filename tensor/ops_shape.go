@@ -66,10 +66,47 @@ func (t *Tensor) Reshape(shape ...int) *Tensor {
 	if err != nil {
 		return c.fail("", err)
 	}
-	if !t.isDense() {
+	strides, ok := reshapedStrides(t.shape, t.strides, to)
+	if !ok {
 		return t.Contiguous().Reshape(to...)
 	}
-	return c.viewOf(to, contiguousStrides(to), t.offset, func(dy *Tensor) *Tensor { return dy.Reshape(t.shape...) })
+	return c.viewOf(to, strides, t.offset, func(dy *Tensor) *Tensor { return dy.Reshape(t.shape...) })
+}
+
+// reshapedStrides returns the strides by which the elements of a tensor are seen, in row-major order, in another shape of as many
+// elements, if there are such strides: dimensions that are joined must be contiguous in one another.
+func reshapedStrides(shape, strides, to []int) ([]int, bool) {
+	if isContiguous(shape, strides) {
+		return contiguousStrides(to), true
+	}
+	out := make([]int, len(to))
+	j := len(to) - 1
+	for i := len(shape) - 1; i >= 0; {
+		if shape[i] == 1 {
+			i--
+			continue
+		}
+		size, stride := shape[i], strides[i] // a run of dimensions that are contiguous in one another
+		for i--; i >= 0 && (shape[i] == 1 || strides[i] == size*stride); i-- {
+			size *= shape[i]
+		}
+		for size > 1 {
+			if j < 0 || to[j] == 0 || size%to[j] != 0 {
+				return nil, false
+			}
+			out[j] = stride
+			stride *= to[j]
+			size /= to[j]
+			j--
+		}
+	}
+	for ; j >= 0; j-- { // dimensions of size 1
+		if to[j] != 1 {
+			return nil, false
+		}
+		out[j] = 1
+	}
+	return out, true
 }
 
 // inferShape checks a shape against a number of elements and fills in a -1.
@@ -411,19 +448,23 @@ func Cat(dim int, ts ...*Tensor) *Tensor {
 		steps = append(steps, step{copyKernel(t, t.shape, o), []binding{{st: t.ref.st}, {st: out.ref.st, write: true}}})
 	}
 	c.runSteps(steps, out)
-	in := c.in
-	c.record([]*Tensor{out}, func(dys []*Tensor, needs []bool) []*Tensor {
+	c.record([]*Tensor{out}, catGrad(c.in, d))
+	return out
+}
+
+// catGrad cuts the gradient of tensors that were joined.
+func catGrad(in []*Tensor, dim int) func(dys []*Tensor, needs []bool) []*Tensor {
+	return func(dys []*Tensor, needs []bool) []*Tensor {
 		gs := make([]*Tensor, len(in))
 		at := 0
 		for i, t := range in {
 			if needs[i] {
-				gs[i] = dys[0].Slice(d, at, at+t.shape[d], 1)
+				gs[i] = dys[0].Slice(dim, at, at+t.shape[dim], 1)
 			}
-			at += t.shape[d]
+			at += t.shape[dim]
 		}
 		return gs
-	})
-	return out
+	}
 }
 
 // Stack joins tensors of one shape along a new dimension dim.

@@ -191,9 +191,43 @@ func (t *Tensor) Split(sizes []int, dim int) []*Tensor {
 	var out []*Tensor
 	at := 0
 	for _, n := range sizes {
-		out = append(out, t.Slice(d, at, at+n, 1))
+		shape := slices.Clone(t.shape)
+		shape[d] = n
+		out = append(out, t.view(shape, t.strides, t.offset+at*t.strides[d], c.scope))
 		at += n
 	}
+	c.record(out, func(dys []*Tensor, _ []bool) []*Tensor {
+		for i, dy := range dys {
+			if dy == nil {
+				dys[i] = zerosLike(out[i])
+			}
+		}
+		return one(joined(d, dys))
+	})
+	return out
+}
+
+// joined is Cat, as a view of the memory that the tensors share where they are neighbours in it.
+func joined(dim int, ts []*Tensor) *Tensor {
+	first := ts[0]
+	if first.err != nil {
+		return first
+	}
+	shape, at := slices.Clone(first.shape), first.offset
+	shape[dim] = 0
+	for _, t := range ts {
+		if t.err != nil || t.ref.st != first.ref.st || t.offset != at || !slices.Equal(t.strides, first.strides) {
+			return Cat(dim, ts...)
+		}
+		shape[dim] += t.shape[dim]
+		at += t.shape[dim] * t.strides[dim]
+	}
+	c := begin(LookupOp("cat"), ts...)
+	if c.err != nil {
+		return c.failed()
+	}
+	out := first.view(shape, first.strides, first.offset, c.scope)
+	c.record(one(out), catGrad(c.in, dim))
 	return out
 }
 

@@ -19,16 +19,24 @@ type checked struct {
 	caps ir.Caps
 	room int64 // bytes that may be allocated; negative: any number
 	lost bool
+	kind backend.DeviceType
 }
 
 func newChecked(api string) *checked {
 	caps := ir.InterpCaps()
 	caps.MaxInvocations = 64
-	return &checked{api: api, caps: caps, room: -1}
+	return &checked{api: api, caps: caps, room: -1, kind: backend.OtherDevice}
+}
+
+// newCheckedCPU has the kernels of a driver that runs on the CPU.
+func newCheckedCPU(api string) *checked {
+	d := newChecked(api)
+	d.kind = backend.CPUDevice
+	return d
 }
 
 func (d *checked) Info() backend.Info {
-	return backend.Info{API: d.api, Name: "checking executor", Type: backend.OtherDevice, Caps: d.caps,
+	return backend.Info{API: d.api, Name: "checking executor", Type: d.kind, Caps: d.caps,
 		Limits: backend.Limits{MaxAllocBytes: 1 << 30, BufferOffsetAlign: 16}}
 }
 

@@ -25,6 +25,8 @@ func (d *Device) Override(k *ir.Kernel) (backend.Program, error) {
 		run, err = newMatMul(spec, d.pool)
 	case *lib.Conv:
 		run = newConv(spec, d.pool)
+	case *lib.Attention:
+		run = newAttention(spec, d.pool, d.info.Target())
 	case *lib.Window:
 		run = newWindow(spec, d.pool)
 	}
