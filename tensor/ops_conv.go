@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/anygpu/anygpu/shaders/lib"
 )
 
 // ConvOptions are the options of [Conv1d], [Conv2d] and [Conv3d]. Lists have one number for each spatial dimension, or
@@ -205,6 +207,9 @@ func conv(rank int, x, w, b *Tensor, opts ConvOptions) *Tensor {
 		if err := g.findGrid(opts); err != nil {
 			return c.fail("", err)
 		}
+		if g.native(c, x.dtype) {
+			return g.nativeImages(lib.ConvForward, c, x, w, third(c.in))
+		}
 		return c.biased(g.inParts(c, x, w))
 	})
 }
@@ -279,6 +284,9 @@ func convTranspose(rank int, x, w, b *Tensor, opts ConvTransposeOptions) *Tensor
 			if g.image[i] < 1 {
 				return c.shapeFail("given input size per channel: %v, calculated output size per channel: %v. Output size is too small; reduce padding %v", g.grid, g.image[:i+1], g.padding)
 			}
+		}
+		if g.native(c, x.dtype) {
+			return g.nativeImages(lib.ConvInput, c, x, w, third(c.in))
 		}
 		return c.biased(g.backwardInParts(c, x, w))
 	})

@@ -10,7 +10,8 @@ import (
 // A convolution is a product of three things of which two are given: images [n, c, image…], weights [o, c/groups, kernel…]
 // and grids of windows [n, o, grid…]. forward makes the grid, backward the image and weight the weights; the
 // gradients of each are the other two. All three are matrix products over columns: the windows of an image as a matrix
-// [c*kernel, grid], which unfold and fold kernels make and add up (im2col).
+// [c*kernel, grid], which unfold and fold kernels make and add up (im2col). A device with a program of its own for all
+// of this (lib.Conv.Native) gets one kernel instead.
 
 // convGeometry is a convolution's sizes.
 type convGeometry struct {
@@ -78,7 +79,7 @@ func (g *convGeometry) part(first, last int) *convGeometry {
 // inParts is forward for images of any size: the sum over the channels, or with groups their results side by side.
 func (g *convGeometry) inParts(c *call, x, w *Tensor) *Tensor {
 	step := g.channels(c)
-	if step >= g.c {
+	if step >= g.c || g.native(c, x.dtype) {
 		return g.forward(c, x, w)
 	}
 	var parts []*Tensor
@@ -108,7 +109,7 @@ func (g *convGeometry) inParts(c *call, x, w *Tensor) *Tensor {
 // backwardInParts is backward for images of any size: channels side by side.
 func (g *convGeometry) backwardInParts(c *call, z, w *Tensor) *Tensor {
 	step := g.channels(c)
-	if step >= g.c {
+	if step >= g.c || g.native(c, z.dtype) {
 		return g.backward(c, z, w)
 	}
 	var parts []*Tensor
@@ -218,6 +219,9 @@ func (r *convRun) weights(w binding, d DType, count int) (binding, int) {
 
 // forward makes the grid of images x and weights w.
 func (g *convGeometry) forward(c *call, x, w *Tensor) *Tensor {
+	if g.native(c, x.dtype) {
+		return g.nativeImages(lib.ConvForward, c, x, w, nil)
+	}
 	c = c.product(x, w)
 	out := c.output(g.gridShape(), x.dtype)
 	if out.err != nil {
@@ -279,6 +283,9 @@ func (g *convGeometry) name(prefix string) string { return fmt.Sprintf("%s%dd", 
 
 // backward makes the images of grids z and weights w.
 func (g *convGeometry) backward(c *call, z, w *Tensor) *Tensor {
+	if g.native(c, z.dtype) {
+		return g.nativeImages(lib.ConvInput, c, z, w, nil)
+	}
 	c = c.product(z, w)
 	out := c.output(g.imageShape(), z.dtype)
 	if out.err != nil {
@@ -323,6 +330,9 @@ func (g *convGeometry) weight(c *call, x, z *Tensor) *Tensor {
 	c = c.product(x, z)
 	if g.n == 0 {
 		return c.fill(x.dtype, 0, g.weightShape())
+	}
+	if g.native(c, x.dtype) {
+		return g.nativeWeightOnly(c, x, z)
 	}
 	out := c.output(g.weightShape(), x.dtype)
 	if out.err != nil {
@@ -380,9 +390,6 @@ func (g *convGeometry) weight(c *call, x, z *Tensor) *Tensor {
 		}
 	}
 	r.done(out)
-	c.differentiable([]*Tensor{out}, nil, func(cc *Call, dw *Tensor) []*Tensor {
-		return cc.pick(func() *Tensor { return g.again(g.name("conv_transpose"), z, dw, g.backward) },
-			func() *Tensor { return g.again(g.name("conv"), x, dw, g.forward) })
-	})
+	c.differentiable([]*Tensor{out}, nil, func(cc *Call, dw *Tensor) []*Tensor { return g.weightGradients(cc, x, z, dw) })
 	return out
 }

@@ -48,8 +48,9 @@ type Conv struct {
 // convHead is the number of launch parameters before those of the dimensions.
 const convHead = 5
 
-// Native reports whether the target has a native program for the kernel: the CPU device, for all but F64.
-func (c *Conv) Native(t Target) bool { return t.class() == blockCPU && c.A != ir.F64 }
+// Native reports whether the target has a fast program for the kernel: the CPU device its own, for all but F64, and devices that
+// multiply by way of packed panels those ([Conv.Stages]).
+func (c *Conv) Native(t Target) bool { return t.class() == blockCPU && c.A != ir.F64 || c.Panels(t) }
 
 // Key identifies the kernel; sizes are launch parameters.
 func (c *Conv) Key() string {

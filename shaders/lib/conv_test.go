@@ -73,6 +73,11 @@ func convCases() []kcase {
 		{N: 2, Groups: 1, C: 2, O: 3, Image: []int{5, 4}, Grid: []int{5, 4}, Kernel: []int{3, 3}, Stride: []int{1, 1}, Pad: []int{1, 1}, Dilation: []int{1, 1}},
 		{N: 1, Groups: 2, C: 4, O: 6, Image: []int{8, 7}, Grid: []int{3, 3}, Kernel: []int{2, 3}, Stride: []int{3, 2}, Pad: []int{1, 1}, Dilation: []int{3, 2}},
 		{N: 2, Groups: 1, C: 1, O: 2, Image: []int{3, 4, 3}, Grid: []int{2, 2, 2}, Kernel: []int{2, 3, 2}, Stride: []int{1, 2, 1}, Pad: []int{0, 1, 0}, Dilation: []int{1, 1, 1}},
+		// Channels enough for packed panels (Conv.Panels).
+		{N: 3, Groups: 1, C: 8, O: 35, Image: []int{5, 6}, Grid: []int{5, 6}, Kernel: []int{3, 3}, Stride: []int{1, 1}, Pad: []int{1, 1}, Dilation: []int{1, 1}},
+		{N: 4, Groups: 1, C: 9, O: 8, Image: []int{7, 8}, Grid: []int{3, 4}, Kernel: []int{2, 3}, Stride: []int{2, 2}, Pad: []int{0, 2}, Dilation: []int{2, 1}},
+		{N: 2, Groups: 1, C: 8, O: 8, Image: []int{20}, Grid: []int{24}, Kernel: []int{1}, Stride: []int{1}, Pad: []int{2}, Dilation: []int{1}},
+		{N: 2, Groups: 1, C: 8, O: 16, Image: []int{3, 4, 3}, Grid: []int{2, 2, 3}, Kernel: []int{2, 3, 1}, Stride: []int{1, 2, 1}, Pad: []int{0, 1, 0}, Dilation: []int{1, 1, 1}},
 	} {
 		for op := lib.ConvForward; op <= lib.ConvWeight; op++ {
 			for _, k := range []ir.Kind{ir.F32, ir.F16, ir.BF16, ir.F64} {
@@ -88,6 +93,23 @@ func convCases() []kcase {
 		}
 	}
 	return out
+}
+
+// TestConvPanels counts the cases that go by way of packed panels.
+func TestConvPanels(t *testing.T) {
+	d, n := pocl(), 0
+	for _, c := range convCases() {
+		if !supports(d.t, c) {
+			continue
+		}
+		if steps, _, _ := staged(d.t, c.steps(d.t), nil, nil, nil); len(steps) > 1 {
+			runCase(t, d, c)
+			n++
+		}
+	}
+	if n < 20 {
+		t.Errorf("%d cases go by way of panels, want at least 20", n)
+	}
 }
 
 func TestConvErrors(t *testing.T) {

@@ -78,11 +78,25 @@ func (e *matMulEmitter) storeGroup(v, at, column ir.Value) {
 			b.Store(e.out, b.Add(at, column), v)
 			return
 		}
-		b.Store(e.out, b.Add(at, column), b.Extract(v, 0))
-		for l := 1; l < width; l++ {
-			c := advance(b, column, l, nil)
-			b.If(b.Lt(c, e.n), func() { b.Store(e.out, b.Add(at, c), b.Extract(v, l)) }, nil)
+		first := b.Add(at, column)
+		if e.t.m > 0 {
+			b.Store(e.out, first, b.Extract(v, 0))
+			for l := 1; l < width; l++ {
+				c := advance(b, column, l, nil)
+				b.If(b.Lt(c, e.n), func() { b.Store(e.out, b.Add(at, c), b.Extract(v, l)) }, nil)
+			}
+			return
 		}
+		// Stores of neighbours without conditions become one.
+		b.If(b.Le(b.Add(column, b.U32(uint32(width))), e.n), func() {
+			for l := range width {
+				b.Store(e.out, advance(b, first, l, nil), b.Extract(v, l))
+			}
+		}, func() {
+			for l := range width - 1 {
+				b.If(b.Lt(advance(b, column, l, nil), e.n), func() { b.Store(e.out, advance(b, first, l, nil), b.Extract(v, l)) }, nil)
+			}
+		})
 	}, nil)
 }
 

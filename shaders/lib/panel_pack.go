@@ -8,7 +8,8 @@ import (
 
 // panelPack copies a matrix of extent X and depth K (A with its rows as the extent, B with its columns) to panels: the
 // element at position x and depth k of matrix z of the batch goes to ((z*panels + x/width)*depth + k)*width + x%width, where depth
-// is K rounded up to packDepth, converted to acc. A product then reads both operands from front to back. Positions past the extent hold copies of others: what is
+// is K rounded up to packDepth, converted to acc. With join, so many matrices of the batch follow one another along the
+// depth, as one matrix of join*K steps. A product then reads both operands from front to back. Positions past the extent hold copies of others: what is
 // computed from them is not stored. Buffers: the matrices, the panels.
 type panelPack struct {
 	kind, acc ir.Kind
@@ -18,7 +19,9 @@ type panelPack struct {
 	alongK    bool // stored along K; else along the extent
 	align     int  // divides the address of every stored row
 	batch     int
+	join      int // divides batch; 0 is 1. More only with panels of whole vectors
 	stride    int // between matrices
+	pitch     int // of stored rows; 0 is their length
 	offset    int
 	ops       []string
 }
@@ -29,7 +32,11 @@ const packDepth = 16
 func (p *panelPack) panels() int { return ceilDiv(p.x, p.width) }
 
 // elements returns the size of the panels of all matrices.
-func (p *panelPack) elements() int { return p.batch * p.panels() * p.width * panelDepth(p.k) }
+func (p *panelPack) elements() int {
+	return satMul(satMul(p.batch/p.joined()*p.panels(), p.width), panelDepth(p.joined()*p.k))
+}
+
+func (p *panelPack) joined() int { return max(p.join, 1) }
 
 // panelDepth is the distance of panels in steps: every block of packDepth steps is aligned to a vector.
 func panelDepth(k int) int { return ceilDiv(k, packDepth) * packDepth }
@@ -45,13 +52,17 @@ func (p *panelPack) Cost() float64 {
 }
 
 func (p *panelPack) Launch(t Target) (groups [3]int, params []uint32, err error) {
-	pitch := p.x
-	if p.alongK {
+	pitch := p.pitch
+	switch {
+	case pitch > 0:
+	case p.alongK:
 		pitch = p.k
+	default:
+		pitch = p.x
 	}
 	blocks := ceilDiv(p.k, packDepth)
 	n := uint64(p.batch) * uint64(p.panels()) * uint64(blocks)
-	for _, v := range []int{int(n), p.x, p.k, pitch, p.panels(), blocks, p.stride, p.offset} {
+	for _, v := range []int{int(n), p.x, p.k, pitch, p.panels(), blocks, p.stride, p.offset, p.joined(), panelDepth(p.joined() * p.k)} {
 		params = append(params, uint32(v))
 	}
 	local := uint64(t.config().row)
@@ -80,20 +91,23 @@ func (p *panelPack) Build(t Target) (*ir.Kernel, error) {
 	k := b.Param("depth", ir.U32)
 	e.pitch = b.Param("pitch", ir.U32)
 	panels, blocks, stride, offset := b.Param("panels", ir.U32), b.Param("blocks", ir.U32), b.Param("stride", ir.U32), b.Param("offset", ir.U32)
+	join, depth := b.Param("join", ir.U32), b.Param("panel_depth", ir.U32)
 	id := b.LinearID()
 	b.If(b.Lt(id, n), func() {
 		row, block := b.Div(id, blocks), b.Rem(id, blocks)
 		z, panel := b.Div(row, panels), b.Rem(row, panels)
 		e.base = b.Add(offset, b.Mul(z, stride))
 		e.first = b.Mul(panel, b.U32(uint32(p.width)))
-		e.to = b.Mul(b.Mul(row, blocks), b.U32(uint32(p.width*packDepth)))
+		whole := b.Div(z, join)
+		steps := b.Add(b.Mul(b.Add(b.Mul(whole, panels), panel), depth), b.Mul(b.Sub(z, b.Mul(whole, join)), k))
+		e.to = b.Mul(steps, b.U32(uint32(p.width)))
 		from := b.Mul(block, b.U32(packDepth))
 		until := b.Min(b.Add(from, b.U32(packDepth)), k)
-		whole := b.Le(b.Add(e.first, b.U32(uint32(p.width))), e.extent)
+		inside := b.Le(b.Add(e.first, b.U32(uint32(p.width))), e.extent)
 		if p.alongK {
-			whole = b.And(whole, b.Le(b.Add(from, b.U32(packDepth)), k))
+			inside = b.And(inside, b.Le(b.Add(from, b.U32(packDepth)), k))
 		}
-		b.If(whole, func() {
+		b.If(inside, func() {
 			if p.alongK {
 				e.turn(from)
 			} else {

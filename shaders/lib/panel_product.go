@@ -8,10 +8,14 @@ import (
 
 // panelProduct multiplies operands of which one or both were packed to panels. One side of the output lies across the
 // lanes of vectors (its panels have vectors*width positions), the elements of the other side are broadcast (rows
-// positions). Which operand is which is the plan's choice. Buffers: A or its panels, B or its panels, bias if any, out.
+// positions). Which operand is which is the plan's choice. Buffers: A or its panels, B or its panels, the table if any, bias if
+// any, out.
 type panelProduct struct {
 	s MatMul
 	p panelPlan
+	// table: the broadcast operand's element at position x and depth k is at table[x] + table[extent+k], see offsetTable.
+	table   bool
+	rowBias bool // the bias has an element for each row of the output
 }
 
 // panelUnroll is how many steps along K the loop's body has.
@@ -30,8 +34,8 @@ func (g *panelProduct) Key() string {
 	if p.packed(false) {
 		b = "panels"
 	}
-	return fmt.Sprintf("panel_product|%s %s>%s %s|bias %s|%+v|t%d%d|n %d|precise %v|epilogue %q|ops %q", a, b, s.AccKind(), s.Out, bias, p, b2i(s.TransA), b2i(s.TransB),
-		min(pow2Factor(s.N), g.storeLanes()), s.precise(), s.EpilogueKey, s.Ops)
+	return fmt.Sprintf("panel_product|%s %s>%s %s|bias %s|%+v|t%d%d|n %d|precise %v|table %v|row bias %v|epilogue %q|ops %q", a, b, s.AccKind(), s.Out, bias, p, b2i(s.TransA), b2i(s.TransB),
+		min(pow2Factor(s.N), g.storeLanes()), s.precise(), g.table, g.rowBias, s.EpilogueKey, s.Ops)
 }
 
 func (g *panelProduct) Cost() float64 { return g.s.Cost() }
@@ -102,6 +106,7 @@ type panelSide struct {
 	extent ir.Value
 	at     []ir.Value // address at K = 0: of the panel, of each row if stored along K, of each vector if along the extent
 	step   ir.Value   // between steps along K
+	table  *ir.Mem    // of the addresses, or nil
 }
 
 func (o *panelSide) load(at ir.Value, lanes int) ir.Value {
@@ -117,6 +122,8 @@ func (o *panelSide) begin(i ir.Value, lanes int) {
 		o.at = []ir.Value{b.Add(o.base, b.Mul(i, o.pitch))}
 		o.step = b.U32(uint32(o.width))
 		return
+	case o.table != nil:
+		lanes = 1
 	case o.alongK:
 		o.step, lanes = b.U32(1), 1
 	default:
@@ -126,7 +133,10 @@ func (o *panelSide) begin(i ir.Value, lanes int) {
 	last := b.Sub(o.extent, b.U32(uint32(lanes)))
 	for j := 0; j < o.width; j += lanes {
 		x := b.Min(advance(b, first, j, nil), last) // what lies past the extent is computed but not stored
-		if o.alongK {
+		switch {
+		case o.table != nil:
+			x = b.Load(o.table, x, 1)
+		case o.alongK:
 			x = b.Mul(x, o.pitch)
 		}
 		o.at = append(o.at, b.Add(o.base, x))
@@ -136,7 +146,12 @@ func (o *panelSide) begin(i ir.Value, lanes int) {
 // scalars loads the panel's elements at depth k one by one.
 func (o *panelSide) scalars(k ir.Value) []ir.Value {
 	b := o.b
-	at := b.Mul(k, o.step)
+	var at ir.Value
+	if o.table != nil {
+		at = b.Load(o.table, b.Add(o.extent, k), 1)
+	} else {
+		at = b.Mul(k, o.step)
+	}
 	out := make([]ir.Value, o.width)
 	for i := range out {
 		if o.packed {
@@ -169,6 +184,9 @@ func (g *panelProduct) Build(t Target) (*ir.Kernel, error) {
 	if s.Bias != ir.Void {
 		buffers++
 	}
+	if g.table {
+		buffers++
+	}
 	if err := t.checkBuffers("matmul", buffers); err != nil {
 		return nil, err
 	}
@@ -189,6 +207,10 @@ func (g *panelProduct) Build(t Target) (*ir.Kernel, error) {
 		kindB = acc
 	}
 	memA, memB := b.Buffer("a", kindA, ir.Read), b.Buffer("b", kindB, ir.Read)
+	var table *ir.Mem
+	if g.table {
+		table = b.Buffer("table", ir.U32, ir.Read)
+	}
 	if s.Bias != ir.Void {
 		e.bias = b.Buffer("bias", s.Bias, ir.Read)
 	}
@@ -212,6 +234,7 @@ func (g *panelProduct) Build(t Target) (*ir.Kernel, error) {
 			across, broadcast = a, bb
 		}
 		across.width, broadcast.width = p.across(), p.rows
+		broadcast.table = table
 		tile := b.Add(b.Mul(block, b.U32(uint32(p.lanes))), b.LocalID(0))
 		b.If(b.Lt(b.Mul(tile, b.U32(uint32(p.rows))), broadcast.extent), func() {
 			across.begin(panel, p.width)
@@ -229,7 +252,11 @@ func (g *panelProduct) Build(t Target) (*ir.Kernel, error) {
 					}
 				})
 			})
-			g.store(e, b.Mul(tile, b.U32(uint32(p.rows))), b.Mul(panel, b.U32(uint32(p.across()))))
+			column := b.Mul(panel, b.U32(uint32(p.across())))
+			if g.rowBias {
+				g.addRowBias(e, column)
+			}
+			g.store(e, b.Mul(tile, b.U32(uint32(p.rows))), column)
 		}, nil)
 	}, nil)
 	k, err := b.Build()
@@ -237,6 +264,46 @@ func (g *panelProduct) Build(t Target) (*ir.Kernel, error) {
 		return nil, fmt.Errorf("matmul of %s and %s: %w", s.A, s.B, err)
 	}
 	return k, nil
+}
+
+// addRowBias adds the bias of the rows that lie across the lanes, from the given one on.
+func (g *panelProduct) addRowBias(e *matMulEmitter, first ir.Value) {
+	b, last := e.b, e.b.Sub(e.m, e.b.U32(1))
+	for j := range g.p.vectors {
+		parts := make([]ir.Value, g.p.width)
+		for l := range parts {
+			parts[l] = load(b, e.bias, Operand{Kind: e.s.Bias}, b.Min(advance(b, first, j*g.p.width+l, nil), last), 1, accessVector, nil)
+		}
+		bias := b.Convert(b.Vec(parts...), e.acc)
+		for i := range g.p.rows {
+			v := e.sums[i*g.p.vectors+j]
+			b.Set(v, b.Add(b.Get(v), bias))
+		}
+	}
+	e.bias = nil // storeGroup adds those of columns
+}
+
+// storeTurned writes a tile whose lanes are rows of the output: it is turned in registers.
+func (g *panelProduct) storeTurned(e *matMulEmitter, base, row, column ir.Value) {
+	b, p, n := e.b, g.p, g.p.rows
+	for j := range p.vectors {
+		rows := make([]ir.Value, n)
+		for i := range rows {
+			rows[i] = b.Get(e.sums[i*p.vectors+j])
+		}
+		turned := transpose(b, rows)
+		for l := range p.width {
+			r := advance(b, row, j*p.width+l, nil)
+			b.If(b.Lt(r, e.m), func() {
+				parts := make([]ir.Value, n)
+				for i := range parts {
+					at := l*n + i
+					parts[i] = b.Extract(turned[at/p.width], at%p.width)
+				}
+				e.storeGroup(b.Vec(parts...), b.Add(base, b.Mul(r, e.n)), column)
+			}, nil)
+		}
+	}
 }
 
 // store writes the tile whose broadcast side begins at position row and whose other side begins at column.
@@ -254,6 +321,10 @@ func (g *panelProduct) store(e *matMulEmitter, row, column ir.Value) {
 				}
 			}, nil)
 		}
+		return
+	}
+	if p.swap && e.s.Epilogue == nil {
+		g.storeTurned(e, base, column, row)
 		return
 	}
 	// By way of private memory, in loops: rows of the output are turned there, and the code for edges is there once.
