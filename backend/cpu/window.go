@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/anygpu/anygpu/backend/cpu/internal/gemm"
 	"github.com/anygpu/anygpu/shaders/interp"
 	"github.com/anygpu/anygpu/shaders/ir"
 	"github.com/anygpu/anygpu/shaders/lib"
@@ -117,9 +118,10 @@ func each(pool *interp.Pool, n, work int, f func(i int)) {
 // elements first, first+stride, …; the others lie outside.
 type row struct{ lo, hi, first int }
 
-func rowOf(w *lib.Window, k int) row {
-	image, s, shift := w.Image[2], w.Stride[2], k*w.Dilation[2]-w.Pad[2]
-	r := row{hi: w.Grid[2]}
+// rowOf describes dimension d for element k of the kernel.
+func rowOf(w *lib.Window, d, k int) row {
+	image, s, shift := w.Image[d], w.Stride[d], k*w.Dilation[d]-w.Pad[d]
+	r := row{hi: w.Grid[d]}
 	if shift < 0 {
 		r.lo = min((-shift+s-1)/s, r.hi)
 	}
@@ -157,7 +159,7 @@ func unfold[T uint16 | uint32 | uint64](w *lib.Window, b [][]byte, pool *interp.
 	each(pool, w.Outer*kernel, grid, func(i int) {
 		k := i % kernel
 		src, dst := x[i/kernel*image:], y[i*grid:]
-		r := rowOf(w, k%w.Kernel[2])
+		r := rowOf(w, 2, k%w.Kernel[2])
 		eachRow(w, k/w.Kernel[2]/w.Kernel[1], k/w.Kernel[2]%w.Kernel[1], func(g, h int) {
 			d := dst[g : g+w.Grid[2]]
 			if h < 0 {
@@ -189,7 +191,7 @@ func fold[T float32 | float64](w *lib.Window, b [][]byte, pool *interp.Pool) {
 		clear(dst)
 		for k := range kernel {
 			src := x[(o*kernel+k)*grid:]
-			r := rowOf(w, k%w.Kernel[2])
+			r := rowOf(w, 2, k%w.Kernel[2])
 			if r.lo == r.hi {
 				continue
 			}
@@ -217,41 +219,52 @@ func fold[T float32 | float64](w *lib.Window, b [][]byte, pool *interp.Pool) {
 
 func maxWindows(w *lib.Window, b [][]byte, pool *interp.Pool) {
 	x, y, places := sliceOf[float32](b[0]), sliceOf[float32](b[1]), sliceOf[int32](b[2])
-	image, grid := product(w.Image), product(w.Grid)
+	image, grid, slab := product(w.Image), product(w.Grid), w.Grid[1]*w.Grid[2]
+	rows, columns := make([]row, w.Kernel[1]), make([]row, w.Kernel[2])
+	for k := range rows {
+		rows[k] = rowOf(w, 1, k)
+	}
+	for k := range columns {
+		columns[k] = rowOf(w, 2, k)
+	}
 	each(pool, w.Outer, grid*product(w.Kernel), func(o int) {
-		src, at := x[o*image:(o+1)*image], o*grid
+		src := x[o*image : (o+1)*image]
 		for g0 := range w.Grid[0] {
-			for g1 := range w.Grid[1] {
-				for g2 := range w.Grid[2] {
-					best, where := float32(math.Inf(-1)), int32(-1)
-					for k0 := range w.Kernel[0] {
-						h0 := g0*w.Stride[0] - w.Pad[0] + k0*w.Dilation[0]
-						if h0 < 0 || h0 >= w.Image[0] {
-							continue
-						}
-						for k1 := range w.Kernel[1] {
-							h1 := g1*w.Stride[1] - w.Pad[1] + k1*w.Dilation[1]
-							if h1 < 0 || h1 >= w.Image[1] {
-								continue
-							}
-							line := src[(h0*w.Image[1]+h1)*w.Image[2]:][:w.Image[2]]
-							h2 := g2*w.Stride[2] - w.Pad[2]
-							for range w.Kernel[2] {
-								if h2 >= 0 && h2 < len(line) {
-									if v := line[h2]; v > best || v != v || where < 0 {
-										best, where = v, int32((h0*w.Image[1]+h1)*w.Image[2]+h2)
-									}
-								}
-								h2 += w.Dilation[2]
-							}
-						}
-					}
-					y[at], places[at] = best, where
-					at++
+			from := o*grid + g0*slab
+			best, where := y[from:from+slab], places[from:from+slab]
+			fresh := true
+			for k0 := range w.Kernel[0] {
+				h0 := g0*w.Stride[0] - w.Pad[0] + k0*w.Dilation[0]
+				if h0 < 0 || h0 >= w.Image[0] {
+					continue
 				}
+				for _, r := range rows {
+					for _, c := range columns {
+						n := r.hi - r.lo
+						all := n == w.Grid[1] && c.hi-c.lo == w.Grid[2]
+						if fresh && !all {
+							noValues(best, where)
+						}
+						if n > 0 && c.hi > c.lo {
+							gemm.MaxTap(best[r.lo*w.Grid[2]+c.lo:], where[r.lo*w.Grid[2]+c.lo:], w.Grid[2], src, gemm.Tap{Rows: n, N: c.hi - c.lo, Stride: w.Stride[2],
+								First: (h0*w.Image[1]+r.first)*w.Image[2] + c.first, RowStep: w.Stride[1] * w.Image[2]}, fresh && all)
+						}
+						fresh = false
+					}
+				}
+			}
+			if fresh {
+				noValues(best, where)
 			}
 		}
 	})
+}
+
+// noValues makes windows that have no elements so far.
+func noValues(best []float32, where []int32) {
+	for i := range best {
+		best[i], where[i] = float32(math.Inf(-1)), -1
+	}
 }
 
 func place(w *lib.Window, b [][]byte, pool *interp.Pool) {

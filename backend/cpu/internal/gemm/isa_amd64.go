@@ -86,5 +86,13 @@ var sets = func() []*isa {
 	return append(out, plain)
 }()
 
+// maxTap is the kernel of max pooling, nil if there is none; it takes strides of 1 and 2.
+var maxTap = func() tapFunc {
+	if hasAVX512 {
+		return windowMaxAVX512
+	}
+	return nil
+}()
+
 // peakLoops are loops of 12 vector multiply-adds a round.
 var peakLoops = map[*isa]func(uintptr){avx512: peakAVX512, avx2: peakAVX2}

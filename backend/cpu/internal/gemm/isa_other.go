@@ -6,3 +6,6 @@ package gemm
 var sets = []*isa{plain}
 
 var peakLoops map[*isa]func(uintptr)
+
+// maxTap is the kernel of max pooling, nil if there is none.
+var maxTap tapFunc
