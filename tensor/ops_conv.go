@@ -207,7 +207,7 @@ func conv(rank int, x, w, b *Tensor, opts ConvOptions) *Tensor {
 		if err := g.findGrid(opts); err != nil {
 			return c.fail("", err)
 		}
-		if g.native(c, x.dtype) {
+		if g.native(lib.ConvForward, c, x.dtype) {
 			return g.nativeImages(lib.ConvForward, c, x, w, third(c.in))
 		}
 		return c.biased(g.inParts(c, x, w))
@@ -285,7 +285,7 @@ func convTranspose(rank int, x, w, b *Tensor, opts ConvTransposeOptions) *Tensor
 				return c.shapeFail("given input size per channel: %v, calculated output size per channel: %v. Output size is too small; reduce padding %v", g.grid, g.image[:i+1], g.padding)
 			}
 		}
-		if g.native(c, x.dtype) {
+		if g.native(lib.ConvInput, c, x.dtype) {
 			return g.nativeImages(lib.ConvInput, c, x, w, third(c.in))
 		}
 		return c.biased(g.backwardInParts(c, x, w))

@@ -12,9 +12,9 @@ func (g *convGeometry) whole(op lib.ConvOp, c *call, d, bias DType) *lib.Conv {
 		Pad: g.padding, Dilation: g.dilation, A: d.Kind(), B: d.Kind(), Out: d.Kind(), Bias: bias.Kind()}
 }
 
-// native reports whether the device computes the products as a whole, by a program of its own.
-func (g *convGeometry) native(c *call, d DType) bool {
-	return g.whole(lib.ConvForward, c, d, InvalidDType).Native(c.eng.target)
+// native reports whether the device computes a product as a whole, by a fast program.
+func (g *convGeometry) native(op lib.ConvOp, c *call, d DType) bool {
+	return g.whole(op, c, d, InvalidDType).Native(c.eng.target)
 }
 
 // nativeImages is the product of a and b that makes grids or images, with a bias for each channel if it is not nil.
@@ -48,7 +48,7 @@ func (g *convGeometry) nativeImages(op lib.ConvOp, c *call, a, b, bias *Tensor) 
 			}
 		}
 		switch both := bias != nil && cc.Needs(2); {
-		case both && op == lib.ConvForward && cc.Needs(1):
+		case both && op == lib.ConvForward && cc.Needs(1) && g.native(lib.ConvWeight, c, x.dtype):
 			w, sums := g.nativeWeight(x, z)
 			gs[1], gs[2] = w, sums
 		default:

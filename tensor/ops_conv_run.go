@@ -79,7 +79,7 @@ func (g *convGeometry) part(first, last int) *convGeometry {
 // inParts is forward for images of any size: the sum over the channels, or with groups their results side by side.
 func (g *convGeometry) inParts(c *call, x, w *Tensor) *Tensor {
 	step := g.channels(c)
-	if step >= g.c || g.native(c, x.dtype) {
+	if step >= g.c || g.native(lib.ConvForward, c, x.dtype) {
 		return g.forward(c, x, w)
 	}
 	var parts []*Tensor
@@ -109,7 +109,7 @@ func (g *convGeometry) inParts(c *call, x, w *Tensor) *Tensor {
 // backwardInParts is backward for images of any size: channels side by side.
 func (g *convGeometry) backwardInParts(c *call, z, w *Tensor) *Tensor {
 	step := g.channels(c)
-	if step >= g.c || g.native(c, z.dtype) {
+	if step >= g.c || g.native(lib.ConvInput, c, z.dtype) {
 		return g.backward(c, z, w)
 	}
 	var parts []*Tensor
@@ -219,7 +219,7 @@ func (r *convRun) weights(w binding, d DType, count int) (binding, int) {
 
 // forward makes the grid of images x and weights w.
 func (g *convGeometry) forward(c *call, x, w *Tensor) *Tensor {
-	if g.native(c, x.dtype) {
+	if g.native(lib.ConvForward, c, x.dtype) {
 		return g.nativeImages(lib.ConvForward, c, x, w, nil)
 	}
 	c = c.product(x, w)
@@ -283,7 +283,7 @@ func (g *convGeometry) name(prefix string) string { return fmt.Sprintf("%s%dd", 
 
 // backward makes the images of grids z and weights w.
 func (g *convGeometry) backward(c *call, z, w *Tensor) *Tensor {
-	if g.native(c, z.dtype) {
+	if g.native(lib.ConvInput, c, z.dtype) {
 		return g.nativeImages(lib.ConvInput, c, z, w, nil)
 	}
 	c = c.product(z, w)
@@ -331,7 +331,7 @@ func (g *convGeometry) weight(c *call, x, z *Tensor) *Tensor {
 	if g.n == 0 {
 		return c.fill(x.dtype, 0, g.weightShape())
 	}
-	if g.native(c, x.dtype) {
+	if g.native(lib.ConvWeight, c, x.dtype) {
 		return g.nativeWeightOnly(c, x, z)
 	}
 	out := c.output(g.weightShape(), x.dtype)
