@@ -20,7 +20,7 @@ var layers = []struct {
 	prefix string
 	height int
 }{
-	{"cmd/", 6}, {"conformance", 5}, {"train", 4}, {"amp", 4}, {"tensor", 3}, {"backend", 2}, {"shaders", 1},
+	{"cmd/", 6}, {"docs/examples", 6}, {"conformance", 5}, {"train", 4}, {"amp", 4}, {"tensor", 3}, {"backend", 2}, {"shaders", 1},
 }
 
 func layerOf(path string) (string, int) {

@@ -14,7 +14,7 @@ import (
 // Batch is a batch of examples on the CPU: move its tensors to the device that trains.
 type Batch struct {
 	X *tensor.Tensor // float32 [n, …sample shape]; int64 for token sequences
-	Y *tensor.Tensor // int64 [n], or [n, length] for token sequences
+	Y *tensor.Tensor // int64 [n], or [n, length] for token sequences; float32 [n, targets] for regression
 }
 
 // Len returns the number of examples in the batch.
