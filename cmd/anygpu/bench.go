@@ -45,11 +45,11 @@ type benchReport struct {
 
 // benchFlags are the flags of bench.
 type benchFlags struct {
-	workload, device, json, match, profile string
-	list, cold, once                       bool
-	threads                                int
-	seconds                                float64
-	options                                benchOptions
+	workload, device, json, match, profile, scaling string
+	list, cold, once                                bool
+	threads                                         int
+	seconds                                         float64
+	options                                         benchOptions
 }
 
 func newBench() *cobra.Command {
@@ -65,6 +65,8 @@ func newBench() *cobra.Command {
 			switch {
 			case c.list:
 				return listWorkloads(cmd.OutOrStdout())
+			case c.scaling != "":
+				return c.writeScaling(cmd.Context(), cmd.OutOrStdout())
 			case c.workload == "":
 				return c.table(cmd.Context(), cmd.OutOrStdout())
 			case c.profile != "":
@@ -81,6 +83,7 @@ func newBench() *cobra.Command {
 	f.StringVar(&c.workload, "workload", "", "what to time; without it all of them, as a table")
 	f.StringVar(&c.match, "match", "", "leave out of the table what this regular expression does not match")
 	f.StringVar(&c.profile, "profile", "", "profile some runs of the workload: prints time by operator, and writes FILE.trace.json for Perfetto and FILE.pb.gz for pprof")
+	f.StringVar(&c.scaling, "scaling", "", "time the mlp's step over batch sizes and widths, and draw the times to this PNG file")
 	f.BoolVar(&c.list, "list", false, "print the names of the workloads")
 	f.StringVar(&c.device, "device", "", "the device; without it the default one")
 	f.StringVar(&c.json, "json", "", "write the table's figures to this file, too")
