@@ -42,7 +42,7 @@ func plotRows(path string, rows []demoRow) error {
 	p.Legend.Top = true
 	img := vgimg.New(16*vg.Centimeter, 11*vg.Centimeter)
 	p.Draw(draw.New(img))
-	return writeWhole(path, func(w io.Writer) error {
+	return writeFile(path, func(w io.Writer) error {
 		_, err := vgimg.PngCanvas{Canvas: img}.WriteTo(w)
 		return err
 	})
