@@ -219,52 +219,73 @@ func fold[T float32 | float64](w *lib.Window, b [][]byte, pool *interp.Pool) {
 
 func maxWindows(w *lib.Window, b [][]byte, pool *interp.Pool) {
 	x, y, places := sliceOf[float32](b[0]), sliceOf[float32](b[1]), sliceOf[int32](b[2])
-	image, grid, slab := product(w.Image), product(w.Grid), w.Grid[1]*w.Grid[2]
-	rows, columns := make([]row, w.Kernel[1]), make([]row, w.Kernel[2])
-	for k := range rows {
-		rows[k] = rowOf(w, 1, k)
+	image, grid := product(w.Image), product(w.Grid)
+	// The windows that lie in the image with all their elements, in each dimension.
+	var inner [3]row
+	for d := range inner {
+		first, last := rowOf(w, d, 0), rowOf(w, d, w.Kernel[d]-1)
+		inner[d] = row{lo: first.lo, hi: max(first.lo, last.hi)}
 	}
-	for k := range columns {
-		columns[k] = rowOf(w, 2, k)
+	rows, columns := inner[1], inner[2]
+	whole := gemm.MaxWindows{Rows: rows.hi - rows.lo, N: columns.hi - columns.lo, Stride: w.Stride[2], RowStep: w.Stride[1] * w.Image[2]}
+	for k0 := range w.Kernel[0] {
+		for k1 := range w.Kernel[1] {
+			for k2 := range w.Kernel[2] {
+				whole.Taps = append(whole.Taps, uintptr((k0*w.Dilation[0]*w.Image[1]+k1*w.Dilation[1])*w.Image[2]+k2*w.Dilation[2]))
+			}
+		}
 	}
 	each(pool, w.Outer, grid*product(w.Kernel), func(o int) {
-		src := x[o*image : (o+1)*image]
+		src, best, where := x[o*image:(o+1)*image], y[o*grid:(o+1)*grid], places[o*grid:(o+1)*grid]
 		for g0 := range w.Grid[0] {
-			from := o*grid + g0*slab
-			best, where := y[from:from+slab], places[from:from+slab]
-			fresh := true
-			for k0 := range w.Kernel[0] {
-				h0 := g0*w.Stride[0] - w.Pad[0] + k0*w.Dilation[0]
-				if h0 < 0 || h0 >= w.Image[0] {
-					continue
-				}
-				for _, r := range rows {
-					for _, c := range columns {
-						n := r.hi - r.lo
-						all := n == w.Grid[1] && c.hi-c.lo == w.Grid[2]
-						if fresh && !all {
-							noValues(best, where)
-						}
-						if n > 0 && c.hi > c.lo {
-							gemm.MaxTap(best[r.lo*w.Grid[2]+c.lo:], where[r.lo*w.Grid[2]+c.lo:], w.Grid[2], src, gemm.Tap{Rows: n, N: c.hi - c.lo, Stride: w.Stride[2],
-								First: (h0*w.Image[1]+r.first)*w.Image[2] + c.first, RowStep: w.Stride[1] * w.Image[2]}, fresh && all)
-						}
-						fresh = false
-					}
-				}
+			inside := g0 >= inner[0].lo && g0 < inner[0].hi && whole.Rows > 0 && whole.N > 0
+			if inside {
+				m, at := whole, (g0*w.Grid[1]+rows.lo)*w.Grid[2]+columns.lo
+				h := [3]int{g0*w.Stride[0] - w.Pad[0], rows.lo*w.Stride[1] - w.Pad[1], columns.lo*w.Stride[2] - w.Pad[2]}
+				m.First = (h[0]*w.Image[1]+h[1])*w.Image[2] + h[2]
+				m.Run(best[at:], where[at:], w.Grid[2], src)
 			}
-			if fresh {
-				noValues(best, where)
+			for g1 := range w.Grid[1] {
+				at := (g0*w.Grid[1] + g1) * w.Grid[2]
+				for g2 := 0; g2 < w.Grid[2]; g2++ {
+					if inside && g2 == columns.lo && g1 >= rows.lo && g1 < rows.hi {
+						if g2 = columns.hi; g2 == w.Grid[2] {
+							break
+						}
+					}
+					best[at+g2], where[at+g2] = maxWindow(w, src, g0, g1, g2)
+				}
 			}
 		}
 	})
 }
 
-// noValues makes windows that have no elements so far.
-func noValues(best []float32, where []int32) {
-	for i := range best {
-		best[i], where[i] = float32(math.Inf(-1)), -1
+// maxWindow finds the largest element of a window that lies in part outside the image, and its place.
+func maxWindow(w *lib.Window, src []float32, g0, g1, g2 int) (best float32, where int32) {
+	best, where = float32(math.Inf(-1)), -1
+	for k0 := range w.Kernel[0] {
+		h0 := g0*w.Stride[0] - w.Pad[0] + k0*w.Dilation[0]
+		if h0 < 0 || h0 >= w.Image[0] {
+			continue
+		}
+		for k1 := range w.Kernel[1] {
+			h1 := g1*w.Stride[1] - w.Pad[1] + k1*w.Dilation[1]
+			if h1 < 0 || h1 >= w.Image[1] {
+				continue
+			}
+			line := src[(h0*w.Image[1]+h1)*w.Image[2]:][:w.Image[2]]
+			h2 := g2*w.Stride[2] - w.Pad[2]
+			for range w.Kernel[2] {
+				if h2 >= 0 && h2 < len(line) {
+					if v := line[h2]; v > best || v != v || where < 0 {
+						best, where = v, int32((h0*w.Image[1]+h1)*w.Image[2]+h2)
+					}
+				}
+				h2 += w.Dilation[2]
+			}
+		}
 	}
+	return best, where
 }
 
 func place(w *lib.Window, b [][]byte, pool *interp.Pool) {

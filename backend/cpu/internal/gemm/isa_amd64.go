@@ -86,8 +86,8 @@ var sets = func() []*isa {
 	return append(out, plain)
 }()
 
-// maxTap is the kernel of max pooling, nil if there is none; it takes strides of 1 and 2.
-var maxTap = func() tapFunc {
+// maxKernel is the kernel of max pooling, nil if there is none; it takes strides of 1 and 2.
+var maxKernel = func() maxFunc {
 	if hasAVX512 {
 		return windowMaxAVX512
 	}

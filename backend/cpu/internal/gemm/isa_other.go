@@ -7,5 +7,5 @@ var sets = []*isa{plain}
 
 var peakLoops map[*isa]func(uintptr)
 
-// maxTap is the kernel of max pooling, nil if there is none.
-var maxTap tapFunc
+// maxKernel is the kernel of max pooling, nil if there is none.
+var maxKernel maxFunc

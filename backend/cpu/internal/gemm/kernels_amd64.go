@@ -584,7 +584,7 @@ func transposeBF16(dst *float32, dstStep uintptr, rows *[8]*byte, n uintptr)
 //go:noescape
 func packVectorsAVX512(dst *float32, dstStep uintptr, runs *[8]uintptr, n uintptr, taps *uintptr, ntaps uintptr, channel uintptr, channels uintptr)
 
-// windowMaxAVX512 takes n elements of each of rows rows into the largest values so far: windows are stride (1 or 2) elements apart, rows step bytes in the result and srcStep in the image. The place of the first element is first, and placeStep more in each further row. With fresh there are no values so far.
+// windowMaxAVX512 computes n windows in each of rows rows, which are stride (1 or 2) elements apart, rows step bytes in the result and srcStep in the image. Each takes the elements at taps, at least one, from its first one. The place of the first element of the first window is first, and placeStep more in each further row.
 //
 //go:noescape
-func windowMaxAVX512(best *float32, place *int32, step uintptr, src *float32, srcStep uintptr, rows uintptr, n uintptr, stride uintptr, first uintptr, placeStep uintptr, fresh uintptr)
+func windowMaxAVX512(best *float32, place *int32, step uintptr, src *float32, srcStep uintptr, rows uintptr, n uintptr, stride uintptr, taps *uintptr, ntaps uintptr, first uintptr, placeStep uintptr)

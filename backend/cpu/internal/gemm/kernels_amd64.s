@@ -21728,93 +21728,100 @@ tap1:
 	VZEROUPPER
 	RET
 
-// func windowMaxAVX512(best *float32, place *int32, step uintptr, src *float32, srcStep uintptr, rows uintptr, n uintptr, stride uintptr, first uintptr, placeStep uintptr, fresh uintptr)
-// Requires: AVX, AVX512DQ, AVX512F, CMOV
-TEXT ·windowMaxAVX512(SB), NOSPLIT, $0-88
+// func windowMaxAVX512(best *float32, place *int32, step uintptr, src *float32, srcStep uintptr, rows uintptr, n uintptr, stride uintptr, taps *uintptr, ntaps uintptr, first uintptr, placeStep uintptr)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·windowMaxAVX512(SB), NOSPLIT, $0-96
 	MOVQ         stride+56(FP), AX
-	MOVQ         fresh+80(FP), DX
 	VMOVDQU32    lanes<>+0(SB), Z1
 	VMOVDQU32    even<>+0(SB), Z4
-	MOVQ         first+64(FP), CX
+	MOVQ         first+80(FP), CX
 	VPBROADCASTD CX, Z0
 	VPMULLD.BCST stride+56(FP), Z1, Z1
 	VPADDD       Z0, Z1, Z1
 	MOVQ         AX, CX
 	SHLQ         $0x04, CX
 	VPBROADCASTD CX, Z2
-	MOVQ         placeStep+72(FP), CX
+	MOVQ         placeStep+88(FP), CX
 	VPBROADCASTD CX, Z3
-	MOVQ         best+0(FP), BX
-	MOVQ         place+8(FP), SI
-	MOVQ         src+24(FP), DI
-	MOVQ         step+16(FP), R8
-	MOVQ         rows+40(FP), R9
-	MOVQ         srcStep+32(FP), R10
+	MOVQ         best+0(FP), DX
+	MOVQ         place+8(FP), BX
+	MOVQ         src+24(FP), SI
+	KXNORW       K6, K6, K6
 
 row:
-	MOVQ      BX, R11
-	MOVQ      SI, R12
-	MOVQ      DI, R13
-	MOVQ      n+48(FP), R14
+	XORQ      DI, DI
+	MOVQ      SI, R8
+	MOVQ      n+48(FP), R9
 	VMOVDQA32 Z1, Z0
 
 vector:
-	TESTQ     R14, R14
-	JEQ       next
-	MOVQ      $0x00000010, CX
-	CMPQ      R14, CX
-	CMOVQLT   R14, CX
-	MOVQ      $0x00000001, R15
-	SHLQ      CL, R15
-	DECQ      R15
-	KMOVW     R15, K3
-	CMPQ      AX, $0x01
-	JNE       two
-	VMOVUPS.Z (R13), K3, Z5
-	ADDQ      $0x40, R13
-	JMP       compare
+	MOVQ    $0x00000010, CX
+	CMPQ    R9, CX
+	CMOVQLT R9, CX
+	MOVQ    $0x00000001, R10
+	SHLQ    CL, R10
+	DECQ    R10
+	KMOVW   R10, K3
+	KMOVW   R10, K4
+	CMPQ    AX, $0x01
+	JEQ     ready
+	LEAQ    -1(CX)(CX*1), CX
+	MOVQ    $0x00000001, R10
+	SHLQ    CL, R10
+	DECQ    R10
+	KMOVW   R10, K4
+	SHRQ    $0x10, R10
+	KMOVW   R10, K5
 
-two:
-	LEAQ      -1(CX)(CX*1), CX
-	MOVQ      $0x00000001, R15
-	SHLQ      CL, R15
-	DECQ      R15
-	KMOVW     R15, K1
-	SHRQ      $0x10, R15
-	KMOVW     R15, K2
-	VMOVUPS.Z (R13), K1, Z5
-	VMOVUPS.Z 64(R13), K2, Z6
-	VPERMT2PS Z6, Z4, Z5
-	ADDQ      $0x80, R13
+ready:
+	MOVQ  taps+64(FP), CX
+	MOVQ  ntaps+72(FP), R11
+	KMOVW K6, K1
+	JMP   load
 
-compare:
-	TESTQ       DX, DX
-	JNE         store
-	VMOVUPS.Z   (R11), K3, Z7
-	VCMPPS      $0x1e, Z7, Z5, K1
-	VCMPPS      $0x03, Z5, Z5, K2
-	KORW        K1, K2, K1
-	VMOVDQU32.Z (R12), K3, Z7
-	VPMOVD2M    Z7, K2
-	KORW        K1, K2, K1
-	KANDW       K1, K3, K3
+tap:
+	VCMPPS $0x1e, Z7, Z5, K1
+	VCMPPS $0x03, Z5, Z5, K2
+	KORW   K1, K2, K1
+
+take:
+	VMOVAPS   Z5, K1, Z7
+	VMOVDQA32 Z9, K1, Z8
+	ADDQ      $0x08, CX
+	DECQ      R11
+	JEQ       store
+
+load:
+	MOVQ         (CX), R10
+	VPBROADCASTD R10, Z9
+	VPADDD       Z0, Z9, Z9
+	VMOVUPS.Z    (R8)(R10*4), K4, Z5
+	CMPQ         AX, $0x01
+	JEQ          loaded
+	VMOVUPS.Z    64(R8)(R10*4), K5, Z6
+	VPERMT2PS    Z6, Z4, Z5
+
+loaded:
+	CMPQ R11, ntaps+72(FP)
+	JEQ  take
+	JMP  tap
 
 store:
-	VMOVUPS   Z5, K3, (R11)
-	VMOVDQU32 Z0, K3, (R12)
+	VMOVUPS   Z7, K3, (DX)(DI*1)
+	VMOVDQU32 Z8, K3, (BX)(DI*1)
 	VPADDD    Z2, Z0, Z0
-	ADDQ      $0x40, R11
-	ADDQ      $0x40, R12
-	SUBQ      $0x10, R14
+	ADDQ      $0x40, DI
+	MOVQ      AX, R10
+	SHLQ      $0x06, R10
+	ADDQ      R10, R8
+	SUBQ      $0x10, R9
 	JGT       vector
-
-next:
-	VPADDD Z3, Z1, Z1
-	ADDQ   R8, BX
-	ADDQ   R8, SI
-	ADDQ   R10, DI
-	DECQ   R9
-	JNE    row
+	VPADDD    Z3, Z1, Z1
+	ADDQ      step+16(FP), DX
+	ADDQ      step+16(FP), BX
+	ADDQ      srcStep+32(FP), SI
+	DECQ      rows+40(FP)
+	JNE       row
 	VZEROUPPER
 	RET
 
