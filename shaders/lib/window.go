@@ -78,7 +78,7 @@ func (w *Window) Key() string {
 	if err := w.check(); err != nil {
 		return "window|invalid|" + err.Error()
 	}
-	return fmt.Sprintf("window|%s|%dd|%s>%s|adaptive %v|dilated %v|divide %d|ops %q", w.Op, len(w.Image), w.In, w.Out, w.Adaptive, w.dilated(), w.Divide, w.Ops)
+	return fmt.Sprintf("window|%s|%dd|%s>%s|adaptive %v|dilated %v|divide %d|%s|ops %q", w.Op, len(w.Image), w.In, w.Out, w.Adaptive, w.dilated(), w.Divide, w.baked(), w.Ops)
 }
 
 // dilated reports whether neighbours in a window may be further apart than 1.
@@ -137,6 +137,9 @@ func (w *Window) Launch(t Target) (groups [3]int, params []uint32, err error) {
 		if limit := t.Caps.MaxBufferBytes; limit > 0 && int64(m.n)*int64(m.k.Size()) > limit {
 			return groups, nil, fmt.Errorf("%s: %d elements of %s; the device binds at most %d bytes to a kernel; split the batch", w.Op, m.n, m.k, limit)
 		}
+	}
+	if w.byRows(t) {
+		n /= max(w.rowLength(), 1)
 	}
 	params = []uint32{uint32(n), uint32(w.OffsetIn), uint32(w.OffsetOut), uint32(w.Divisor), uint32(w.Outer)}
 	for i := range w.Image {

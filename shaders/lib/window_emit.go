@@ -18,6 +18,9 @@ type windowEmitter struct {
 	image, grid      []ir.Value
 	kernel, stride   []ir.Value
 	padding, dilates []ir.Value
+
+	// row and column are the number of the row and the place in it, where an invocation makes a whole row.
+	row, column ir.Value
 }
 
 // Build makes the kernel.
@@ -51,8 +54,10 @@ func (w *Window) Build(t Target) (*ir.Kernel, error) {
 			*p.list = append(*p.list, b.Param(fmt.Sprintf("%s%d", p.name, i), ir.U32))
 		}
 	}
-	id := b.Named(b.LinearID(), "id")
-	b.If(b.Lt(id, n), func() {
+	if w.unrolled() {
+		m.bake()
+	}
+	element := func(id ir.Value) {
 		var v ir.Value
 		switch w.Op {
 		case WindowUnfold:
@@ -67,6 +72,23 @@ func (w *Window) Build(t Target) (*ir.Kernel, error) {
 			v = m.gather(id)
 		}
 		store(b, m.out, Operand{Kind: w.Out}, b.Add(m.outAt, id), v, 1, accessVector, nil)
+	}
+	id := b.Named(b.LinearID(), "id")
+	b.If(b.Lt(id, n), func() {
+		if !w.byRows(t) {
+			element(id)
+			return
+		}
+		sizes := m.grid
+		if w.Op.backward() {
+			sizes = m.image
+		}
+		length := sizes[len(sizes)-1]
+		m.row = id
+		b.Range(length, func(x ir.Value) {
+			m.column = x
+			element(b.Add(b.Mul(id, length), x))
+		})
 	}, nil)
 	k, err := b.Build()
 	if err != nil {
@@ -78,6 +100,15 @@ func (w *Window) Build(t Target) (*ir.Kernel, error) {
 // at loads the element of in at a flat index.
 func (m *windowEmitter) at(index ir.Value) ir.Value {
 	return load(m.b, m.in, Operand{Kind: m.w.In}, m.b.Add(m.inAt, index), 1, accessVector, nil)
+}
+
+// splitID takes the coordinates of sizes off the number of an element of the output and returns what is left of it.
+func (m *windowEmitter) splitID(id ir.Value, sizes []ir.Value) (coords []ir.Value, rest ir.Value) {
+	if m.row == nil {
+		return m.split(id, sizes)
+	}
+	coords, rest = m.split(m.row, sizes[:len(sizes)-1])
+	return append(coords, m.column), rest
 }
 
 // split takes the coordinates of sizes off a flat index and returns what is left of it.
@@ -108,7 +139,7 @@ func (m *windowEmitter) product(sizes []ir.Value) ir.Value {
 
 func (m *windowEmitter) unfold(id ir.Value) ir.Value {
 	b := m.b
-	g, rest := m.split(id, m.grid)
+	g, rest := m.splitID(id, m.grid)
 	k, outer := m.split(rest, m.kernel)
 	inside := b.Bool(true)
 	at := make([]ir.Value, len(g))
@@ -124,7 +155,7 @@ func (m *windowEmitter) unfold(id ir.Value) ir.Value {
 
 func (m *windowEmitter) pick(id ir.Value) ir.Value {
 	b := m.b
-	_, outer := m.split(id, m.grid)
+	_, outer := m.splitID(id, m.grid)
 	size := m.product(m.image)
 	place := b.BitCast(b.Load(m.places, id, 1), ir.U32)
 	v := b.Var(b.Const(ir.Scalar(m.value), 0))
@@ -170,10 +201,11 @@ func (m *windowEmitter) walk(lo, hi, step []ir.Value, at []ir.Value, visit func(
 	m.b.For(lo[i], hi[i], step[i], func(p ir.Value) { m.walk(lo, hi, step, append(at[:i:i], p), visit) })
 }
 
-// overWindow visits the elements of the window that id is the output of, and returns what the divisor counts.
-func (m *windowEmitter) overWindow(id ir.Value, visit func(place, index ir.Value)) (count ir.Value) {
+// overWindow visits the elements of the window that id is the output of, and returns what the divisor counts. Where inside is not
+// nil and false, the element does not count, and index is that of another one.
+func (m *windowEmitter) overWindow(id ir.Value, visit func(place, index, inside ir.Value)) (count ir.Value) {
 	b := m.b
-	g, outer := m.split(id, m.grid)
+	g, outer := m.splitID(id, m.grid)
 	rank := len(g)
 	lo, hi, step := make([]ir.Value, rank), make([]ir.Value, rank), make([]ir.Value, rank)
 	count = b.U32(1)
@@ -188,9 +220,13 @@ func (m *windowEmitter) overWindow(id ir.Value, visit func(place, index ir.Value
 		}
 	}
 	base := b.Mul(outer, m.product(m.image))
+	if m.w.unrolled() {
+		m.overOffsets(g, base, visit)
+		return count
+	}
 	m.walk(lo, hi, step, nil, func(at []ir.Value) {
 		place := m.flat(b.U32(0), at, m.image)
-		visit(place, b.Add(base, place))
+		visit(place, b.Add(base, place), nil)
 	})
 	return count
 }
@@ -198,7 +234,7 @@ func (m *windowEmitter) overWindow(id ir.Value, visit func(place, index ir.Value
 func (m *windowEmitter) sum(id ir.Value) ir.Value {
 	b := m.b
 	acc := b.Var(b.Const(ir.Scalar(m.value), 0))
-	count := m.overWindow(id, func(_, index ir.Value) { b.Set(acc, b.Add(b.Get(acc), m.at(index))) })
+	count := m.overWindow(id, func(_, index, inside ir.Value) { b.Set(acc, b.Add(b.Get(acc), m.counted(m.at(index), inside))) })
 	return m.divided(b.Get(acc), count)
 }
 
@@ -217,10 +253,13 @@ func (m *windowEmitter) max(id ir.Value) ir.Value {
 	b := m.b
 	best := b.Var(b.Const(ir.Scalar(m.value), math.Inf(-1)))
 	where := b.Var(b.I32(-1))
-	m.overWindow(id, func(place, index ir.Value) {
+	m.overWindow(id, func(place, index, inside ir.Value) {
 		v := m.at(index)
 		old := b.Get(where)
 		take := b.Or(b.Or(b.Gt(v, b.Get(best)), b.IsNaN(v)), b.Lt(old, b.I32(0)))
+		if inside != nil {
+			take = b.And(take, inside)
+		}
 		b.Set(best, b.Select(take, v, b.Get(best)))
 		b.Set(where, b.Select(take, b.BitCast(place, ir.I32), old))
 	})
@@ -231,7 +270,10 @@ func (m *windowEmitter) max(id ir.Value) ir.Value {
 // gather sums, for an element of the image, over the windows that hold it.
 func (m *windowEmitter) gather(id ir.Value) ir.Value {
 	b, w, one := m.b, m.w, m.b.U32(1)
-	h, outer := m.split(id, m.image)
+	h, outer := m.splitID(id, m.image)
+	if w.unrolled() {
+		return m.gatherUnrolled(h, outer)
+	}
 	rank := len(h)
 	lo, hi, step := make([]ir.Value, rank), make([]ir.Value, rank), make([]ir.Value, rank)
 	padded := make([]ir.Value, rank)
