@@ -15,6 +15,7 @@ import (
 //	i64       64-bit integers
 //	f64       double precision
 //	subgroup  what depends on the subgroups' size
+//	jit       machine code for kernels on the CPU device, which interprets them then
 const EnvDisable = "ANYGPU_DISABLE"
 
 var features = []struct {
@@ -30,6 +31,17 @@ var features = []struct {
 	{"i64", func(i *Info) bool { return drop(&i.Caps.I64) }},
 	{"f64", func(i *Info) bool { return drop(&i.Caps.F64) }},
 	{"subgroup", func(i *Info) bool { return drop(&i.Caps.SubgroupSize) }},
+	{"jit", func(*Info) bool { return false }}, // the CPU device asks for it (see Disabled)
+}
+
+// Disabled reports whether the environment variable [EnvDisable] names a feature.
+func Disabled(feature string) bool {
+	for name := range strings.SplitSeq(os.Getenv(EnvDisable), ",") {
+		if strings.EqualFold(strings.TrimSpace(name), feature) {
+			return true
+		}
+	}
+	return false
 }
 
 // drop makes a capability zero and reports whether it was not.

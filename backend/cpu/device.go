@@ -18,6 +18,7 @@ const maxPending = 64
 type Device struct {
 	info backend.Info
 	pool *interp.Pool
+	code bool // kernels are compiled to machine code
 
 	mu        sync.Mutex
 	idle      *sync.Cond // broadcast whenever a submission is done
@@ -42,6 +43,9 @@ var (
 // New returns the device. Most programs use backend.Open("cpu").
 func New() *Device {
 	d := &Device{info: hostInfo(), pool: interp.DefaultPool()}
+	var note string
+	d.code, note = machineCode()
+	d.info.Notes = append(slices.Clone(d.info.Notes), note)
 	d.idle = sync.NewCond(&d.mu)
 	return d
 }
@@ -61,7 +65,7 @@ func (d *Device) check() error {
 	return nil
 }
 
-// Compile makes a program for the block executor.
+// Compile makes a program: machine code where there is some for the kernel, else one for the block executor.
 func (d *Device) Compile(k *ir.Kernel) (backend.Program, error) {
 	d.mu.Lock()
 	err := d.check()
@@ -75,13 +79,11 @@ func (d *Device) Compile(k *ir.Kernel) (backend.Program, error) {
 	if err := d.checkLimits(k); err != nil {
 		return nil, fmt.Errorf("%s: kernel %s: %w", d.info, k.Name, err)
 	}
-	p, err := interp.Compile(k)
+	run, err := d.compile(k)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.info, err)
 	}
-	return &program{d: d, kernel: k, run: func(groups [3]int, buffers [][]byte, params []uint32) error {
-		return p.Run(groups, buffers, params, d.pool)
-	}}, nil
+	return &program{d: d, kernel: k, run: run}, nil
 }
 
 func (d *Device) checkLimits(k *ir.Kernel) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/anygpu/anygpu/shaders/ir"
 )
 
-// program is a kernel that can be launched: the block executor's form, or a native one.
+// program is a kernel that can be launched: machine code, the block executor's form, or a native one.
 type program struct {
 	d      *Device
 	kernel *ir.Kernel

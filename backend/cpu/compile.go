@@ -1,0 +1,60 @@
+package cpu
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/anygpu/anygpu/backend"
+	"github.com/anygpu/anygpu/shaders/interp"
+	"github.com/anygpu/anygpu/shaders/ir"
+	"github.com/anygpu/anygpu/shaders/jit"
+)
+
+// runner runs a kernel.
+type runner func(groups [3]int, buffers [][]byte, params []uint32) error
+
+// machineCode reports whether kernels are compiled to machine code, and a note for the device's description.
+func machineCode() (bool, string) {
+	if backend.Disabled("jit") {
+		return false, "kernels are interpreted: machine code was switched off by " + backend.EnvDisable
+	}
+	if err := jit.Available(); err != nil {
+		return false, "kernels are interpreted: " + err.Error()
+	}
+	return true, "kernels are compiled to " + jit.Name
+}
+
+// compile returns machine code for a kernel, or what the block executor makes of it.
+func (d *Device) compile(k *ir.Kernel) (runner, error) {
+	if !d.code {
+		return d.interpreter(k)
+	}
+	p, err := jit.Compile(k)
+	if errors.Is(err, jit.ErrUnsupported) {
+		return d.interpreter(k)
+	}
+	if err != nil {
+		return nil, err
+	}
+	fallback := sync.OnceValues(func() (runner, error) { return d.interpreter(k) })
+	return func(groups [3]int, buffers [][]byte, params []uint32) error {
+		if p.Fits(buffers) {
+			return p.Run(groups, buffers, params, d.pool)
+		}
+		run, err := fallback()
+		if err != nil {
+			return err
+		}
+		return run(groups, buffers, params)
+	}, nil
+}
+
+func (d *Device) interpreter(k *ir.Kernel) (runner, error) {
+	p, err := interp.Compile(k)
+	if err != nil {
+		return nil, err
+	}
+	return func(groups [3]int, buffers [][]byte, params []uint32) error {
+		return p.Run(groups, buffers, params, d.pool)
+	}, nil
+}

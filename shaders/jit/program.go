@@ -1,0 +1,246 @@
+package jit
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/anygpu/anygpu/shaders/interp"
+	"github.com/anygpu/anygpu/shaders/ir"
+)
+
+// Program is a kernel compiled to machine code. It may be run from several goroutines at once.
+type Program struct {
+	k      *ir.Kernel // as it was given
+	low    *ir.Kernel // as it was compiled
+	exec   *executable
+	lanes  int
+	blocks int // of a workgroup
+	frames sync.Pool
+}
+
+// Available returns nil if this machine runs the code of [Compile], or why it does not.
+func Available() error { return available() }
+
+// Compile makes machine code of a kernel. The error wraps [ErrUnsupported] if the kernel has something for which there is none; package
+// interp runs it then.
+func Compile(k *ir.Kernel) (*Program, error) {
+	if err := available(); err != nil {
+		return nil, unsupported("%v", err)
+	}
+	m, err := generate(k)
+	if err != nil {
+		return nil, err
+	}
+	exec, err := newExecutable(m.code)
+	if err != nil {
+		return nil, unsupported("%v", err)
+	}
+	p := &Program{k: k, low: m.kernel, exec: exec, lanes: m.lanes, blocks: m.blocks}
+	p.frames.New = func() any { return newFrame(m.frame) }
+	return p, nil
+}
+
+// frame is the memory of calls on one goroutine.
+type frame struct {
+	words []uint64 // keeps the memory alive
+	base  unsafe.Pointer
+}
+
+func newFrame(bytes int) *frame {
+	words := make([]uint64, bytes/8+8)
+	skip := -uintptr(unsafe.Pointer(&words[0])) % 64
+	return &frame{words, unsafe.Add(unsafe.Pointer(&words[0]), skip)}
+}
+
+func (f *frame) put(off int, v uint64) { *(*uint64)(unsafe.Add(f.base, off)) = v }
+func (f *frame) get(off int) uint64    { return *(*uint64)(unsafe.Add(f.base, off)) }
+
+// maxElements bounds the elements of a buffer: the code's indices are signed where it gathers.
+const maxElements = math.MaxInt32 - 64
+
+// Fits reports whether the code can run on buffers: they must be aligned to 8 bytes and have fewer than 2^31-65 elements each.
+func (p *Program) Fits(buffers [][]byte) bool {
+	for _, m := range p.low.Globals() {
+		b := buffers[m.Index]
+		if len(b) == 0 || len(b)%4 != 0 || uintptr(unsafe.Pointer(&b[0]))%8 != 0 || len(b)/m.Kind.Size() > maxElements {
+			return false
+		}
+	}
+	return true
+}
+
+// Times of calls. A call cannot be interrupted: the garbage collector waits for it.
+const (
+	wantCall  = 200 * time.Microsecond // how long a call is to take
+	spawnWork = 30 * time.Microsecond  // the work for which it is worth another goroutine
+)
+
+// Run runs groups workgroups on buffers, which fit (see Fits) and are written in place, with the scalar parameters params, on workers of pool. It returns when all is done. An error is
+// an [*interp.RunError]; after one, the contents of written buffers are undefined.
+func (p *Program) Run(groups [3]int, buffers [][]byte, params []uint32, pool *interp.Pool) error {
+	if len(buffers) != len(p.low.Globals()) || len(params) != len(p.low.Params) {
+		return fmt.Errorf("jit: kernel %s: %d buffers and %d parameters, it has %d and %d", p.k.Name, len(buffers), len(params), len(p.low.Globals()), len(p.low.Params))
+	}
+	r := &launch{p: p, groups: groups, buffers: buffers, params: params, total: int64(groups[0]) * int64(groups[1]) * int64(groups[2]) * int64(p.blocks)}
+	if r.total == 0 {
+		return nil
+	}
+	if r.total < 0 || groups[0] < 0 || groups[1] < 0 || groups[2] < 0 {
+		return fmt.Errorf("jit: kernel %s: workgroups %v", p.k.Name, groups)
+	}
+	r.workers = pool.Size()
+	r.run(pool)
+	runtime.KeepAlive(buffers)
+	runtime.KeepAlive(p.exec)
+	return r.err
+}
+
+// launch is a run of a program. Its work is the blocks of all workgroups, by number.
+type launch struct {
+	p       *Program
+	groups  [3]int
+	buffers [][]byte
+	params  []uint32
+	total   int64
+	workers int
+
+	next atomic.Int64
+	mu   sync.Mutex
+	err  error
+}
+
+func (r *launch) frame() *frame {
+	f := r.p.frames.Get().(*frame)
+	for i, n := range r.groups {
+		f.put(frameNumGroups+8*i, uint64(n))
+	}
+	for i, v := range r.params {
+		*(*uint32)(unsafe.Add(f.base, frameParams+4*i)) = v
+	}
+	for _, m := range r.p.low.Globals() {
+		b := r.buffers[m.Index]
+		f.put(frameBuffers+16*m.Index, uint64(uintptr(unsafe.Pointer(&b[0]))))
+		f.put(frameBuffers+16*m.Index+8, uint64(len(b)/m.Kind.Size()))
+	}
+	return f
+}
+
+// run does a first piece of the work, and the rest with as many workers as it is worth.
+func (r *launch) run(pool *interp.Pool) {
+	f := r.frame()
+	defer r.p.frames.Put(f)
+	piece := min(r.total, max(1, 256/int64(r.p.lanes)))
+	start := time.Now()
+	r.next.Store(piece)
+	ok := r.blocks(f, 0, piece)
+	spent := time.Since(start)
+	rest := r.total - piece
+	if !ok || rest == 0 {
+		return
+	}
+	perBlock := float64(spent) / float64(piece)
+	if work := perBlock * float64(rest); work < float64(spawnWork) || r.workers == 1 {
+		r.work(f, perBlock)
+		return
+	}
+	var first atomic.Bool
+	pool.Do(int(min(int64(r.workers), rest)), func() {
+		if first.CompareAndSwap(false, true) {
+			r.work(f, perBlock)
+			return
+		}
+		f := r.frame()
+		defer r.p.frames.Put(f)
+		r.work(f, perBlock)
+	})
+}
+
+// work does pieces until there are none. They start from an estimate of the time of a block and follow what is measured.
+func (r *launch) work(f *frame, perBlock float64) {
+	for {
+		rest := r.total - r.next.Load()
+		if rest <= 0 {
+			return
+		}
+		n := max(1, min(int64(float64(wantCall)/max(perBlock, 0.1)), rest/int64(2*r.workers)))
+		if n > int64(r.p.blocks) { // whole workgroups
+			n -= n % int64(r.p.blocks)
+		}
+		from := r.next.Add(n) - n
+		if from >= r.total {
+			return
+		}
+		n = min(n, r.total-from)
+		start := time.Now()
+		if !r.blocks(f, from, from+n) {
+			r.next.Store(r.total)
+			return
+		}
+		perBlock = float64(time.Since(start)) / float64(n)
+	}
+}
+
+// blocks runs blocks from to to, in calls that do not leave a row of workgroups.
+func (r *launch) blocks(f *frame, from, to int64) bool {
+	per := int64(r.p.blocks)
+	for from < to {
+		group, block := from/per, from%per
+		x := group % int64(r.groups[0])
+		row := group / int64(r.groups[0])
+		groups, end := int64(1), per
+		if block == 0 && to-from >= per {
+			groups = min((to-from)/per, int64(r.groups[0])-x)
+		} else {
+			end = min(per, block+to-from)
+		}
+		f.put(frameGroup, uint64(x))
+		f.put(frameGroupEnd, uint64(x+groups))
+		f.put(frameGroupY, uint64(row%int64(r.groups[1])))
+		f.put(frameGroupZ, uint64(row/int64(r.groups[1])))
+		f.put(frameFirst, uint64(block))
+		f.put(frameEnd, uint64(end))
+		f.put(frameFault, 0)
+		call(r.p.exec.entry(), uintptr(f.base))
+		runtime.KeepAlive(f)
+		if code := f.get(frameFault); code != 0 {
+			r.fail(int(code-1), int64(f.get(frameFaultIndex)))
+			return false
+		}
+		from += (groups-1)*per + end - block
+	}
+	return true
+}
+
+func (r *launch) fail(code int, index int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil {
+		return
+	}
+	e := &interp.RunError{Kernel: r.p.k.Name, Index: index}
+	r.p.low.Walk(func(in *ir.Instr) {
+		if in.ID != code/int(numFaults) {
+			return
+		}
+		e.Instr, e.Lanes = in.String(), max(1, in.Type.Lanes)
+		if in.Mem != nil {
+			e.Mem, e.Elems = in.Mem.Name, len(r.buffers[in.Mem.Index])/in.Mem.Kind.Size()
+		}
+	})
+	switch faultKind(code % int(numFaults)) {
+	case faultBounds:
+		e.Fault = interp.OutOfBounds
+	case faultAligned:
+		e.Fault = interp.Misaligned
+	case faultDivision:
+		e.Fault = interp.DivisionByZero
+	default:
+		e.Fault = interp.EndlessLoop
+	}
+	r.err = e
+}
