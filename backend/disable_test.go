@@ -21,7 +21,7 @@ func TestDisable(t *testing.T) {
 		{" U8, i64,,f64 ,subgroup", all, ir.Caps{F16Arith: true, F16Storage: true, MaxLanes: 4}, []string{"u8 was switched off by ANYGPU_DISABLE",
 			"i64 was switched off by ANYGPU_DISABLE", "f64 was switched off by ANYGPU_DISABLE", "subgroup was switched off by ANYGPU_DISABLE"}},
 		{"f16,i64", ir.Caps{MaxLanes: 4}, ir.Caps{MaxLanes: 4}, nil}, // nothing to switch off
-		{"fp16", all, all, []string{`ANYGPU_DISABLE names "fp16", which is no feature; the features are f16, f16arith, u8, i64, f64, subgroup`}},
+		{"fp16", all, all, []string{`ANYGPU_DISABLE names "fp16", which is no feature; the features are f16, f16arith, u8, i64, f64, subgroup, jit`}},
 	} {
 		t.Setenv(EnvDisable, c.env)
 		info := Info{Caps: c.caps}
