@@ -151,6 +151,10 @@ func randomConv(r *rand.Rand) Conv {
 	for {
 		c := Conv{N: 1 + r.IntN(3), Groups: 1 + r.IntN(2)*r.IntN(3), Precise: r.IntN(3) == 0}
 		c.C, c.O = c.Groups*(1+r.IntN(10)), c.Groups*(1+r.IntN(20))
+		if r.IntN(4) == 0 { // depthwise
+			c.Groups = c.C
+			c.O = c.C
+		}
 		rank := 1 + r.IntN(3)
 		size := []int{80, 13, 6}[rank-1]
 		ok := true

@@ -84,6 +84,11 @@ func (g *weighted) unit(s *convScratch, part, set, channel0, channel1 int) {
 	sums := &g.sums[0]
 	sums = at(sums, uintptr(first)*g.isa.size)
 	fresh := true
+	var lanes []float32 // sums of lanes, if the convolution is depthwise
+	if g.isDepthwise() {
+		lanes = s.out.take(16 * g.rows)
+		clear(lanes)
+	}
 	r := g.gather.region(0, min(step, extent))
 	for image := part * g.N / g.parts; image < (part+1)*g.N/g.parts; image++ {
 		src := g.image.pointer((image*g.C + set*g.channels + channel0) * volume(g.Image))
@@ -97,9 +102,27 @@ func (g *weighted) unit(s *convScratch, part, set, channel0, channel1 int) {
 				g.gather.fill(g.isa, r, mem, g.image.Kind, src, channels)
 				base = &mem[0]
 			}
+			if g.isDepthwise() {
+				g.depthwise(s, r, base, image, set, lanes)
+				continue
+			}
 			last := channel1 == g.channels
 			g.region(s, r, base, image, set, channels, last, sums, &fresh)
 		}
+	}
+	if lanes != nil {
+		to := unsafe.Slice(sums, g.rows)
+		for i := range to {
+			var x [16]float32
+			copy(x[:], lanes[16*i:])
+			for n := 8; n > 0; n /= 2 {
+				for j := range n {
+					x[j] += x[j+n]
+				}
+			}
+			to[i] = x[0]
+		}
+		return
 	}
 	if fresh { // there was nothing to add
 		rows := channels * taps

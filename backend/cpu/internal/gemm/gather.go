@@ -129,9 +129,12 @@ func (g *gathered) unit(s *convScratch, r *region, image, set int) {
 	default:
 		to = target{unsafe.SliceData(s.out.take(g.rows * n)), uintptr(4 * n)}
 	}
-	if len(g.gather.taps) == 0 {
+	switch {
+	case len(g.gather.taps) == 0:
 		g.nothing(to, set, n)
-	} else {
+	case g.isDepthwise():
+		g.depthwise(s, r, image, set, to)
+	default:
 		g.multiply(s, r, image, set, to)
 	}
 	if direct {

@@ -45,8 +45,11 @@ type isa struct {
 	runs      [2][8]runsFunc // as tiles
 	// packVectors is for vectors of 16; nil if there is none, and runs are copied one by one.
 	packVectors packVectorsFunc
-	size        uintptr // bytes of a value of C
-	precise     *isa    // its kernels that sum in float64; they have tiles and runs only
+	// For groups of one channel; nil if there are none.
+	depthwise       depthwiseFunc
+	depthwiseWeight depthwiseWeightFunc
+	size            uintptr // bytes of a value of C
+	precise         *isa    // its kernels that sum in float64; they have tiles and runs only
 }
 
 const (

@@ -21,8 +21,10 @@ var avx512 = &isa{
 		{runsAVX512x1x1, runsAVX512x2x1, runsAVX512x3x1, runsAVX512x4x1, runsAVX512x5x1, runsAVX512x6x1, runsAVX512x7x1, runsAVX512x8x1},
 		{runsAVX512x1x2, runsAVX512x2x2, runsAVX512x3x2, runsAVX512x4x2, runsAVX512x5x2, runsAVX512x6x2, runsAVX512x7x2, runsAVX512x8x2},
 	},
-	packVectors: packVectorsAVX512,
-	size:        4,
+	packVectors:     packVectorsAVX512,
+	size:            4,
+	depthwise:       depthwiseAVX512,
+	depthwiseWeight: depthwiseWeightAVX512,
 	precise: &isa{name: "AVX-512", lanes: 16, vecs: 2, rows: 4, size: 8,
 		tiles: [2][8]tileFunc{
 			{preciseAVX512x1x1, preciseAVX512x2x1, preciseAVX512x3x1, preciseAVX512x4x1},

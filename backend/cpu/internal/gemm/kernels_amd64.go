@@ -588,3 +588,13 @@ func packVectorsAVX512(dst *float32, dstStep uintptr, runs *[8]uintptr, n uintpt
 //
 //go:noescape
 func windowMaxAVX512(best *float32, place *int32, step uintptr, src *float32, srcStep uintptr, rows uintptr, n uintptr, stride uintptr, taps *uintptr, ntaps uintptr, first uintptr, placeStep uintptr)
+
+// depthwiseAVX512 computes vectors of 16 windows: the sums of the values at taps (in bytes), at least one, by weights weightStep bytes apart, and the bias.
+//
+//go:noescape
+func depthwiseAVX512(dst *float32, src *float32, taps *uintptr, ntaps uintptr, weights *float32, weightStep uintptr, bias *float32, vectors uintptr)
+
+// depthwiseWeightAVX512 adds to 16 sums for each tap (in bytes) the products of rows of length windows with the grid; the steps from row to row are in bytes.
+//
+//go:noescape
+func depthwiseWeightAVX512(sums *float32, image *float32, taps *uintptr, ntaps uintptr, grid *float32, rows uintptr, length uintptr, imageStep uintptr, gridStep uintptr)

@@ -21860,3 +21860,155 @@ DATA even<>+52(SB)/4, $0x0000001a
 DATA even<>+56(SB)/4, $0x0000001c
 DATA even<>+60(SB)/4, $0x0000001e
 GLOBL even<>(SB), RODATA|NOPTR, $64
+
+// func depthwiseAVX512(dst *float32, src *float32, taps *uintptr, ntaps uintptr, weights *float32, weightStep uintptr, bias *float32, vectors uintptr)
+// Requires: AVX, AVX512F
+TEXT ·depthwiseAVX512(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         taps+16(FP), DX
+	MOVQ         weights+32(FP), BX
+	MOVQ         weightStep+40(FP), SI
+	MOVQ         vectors+56(FP), DI
+	MOVQ         bias+48(FP), R8
+	VBROADCASTSS (R8), Z31
+	CMPQ         DI, $0x08
+	JLT          done8
+
+block8:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   DX, R8
+	MOVQ   ntaps+24(FP), R9
+	MOVQ   BX, R10
+
+tap8:
+	MOVQ         (R8), R11
+	VBROADCASTSS (R10), Z30
+	VFMADD231PS  (CX)(R11*1), Z30, Z0
+	VFMADD231PS  64(CX)(R11*1), Z30, Z1
+	VFMADD231PS  128(CX)(R11*1), Z30, Z2
+	VFMADD231PS  192(CX)(R11*1), Z30, Z3
+	VFMADD231PS  256(CX)(R11*1), Z30, Z4
+	VFMADD231PS  320(CX)(R11*1), Z30, Z5
+	VFMADD231PS  384(CX)(R11*1), Z30, Z6
+	VFMADD231PS  448(CX)(R11*1), Z30, Z7
+	ADDQ         $0x08, R8
+	ADDQ         SI, R10
+	DECQ         R9
+	JNE          tap8
+	VADDPS       Z31, Z0, Z0
+	VMOVUPS      Z0, (AX)
+	VADDPS       Z31, Z1, Z1
+	VMOVUPS      Z1, 64(AX)
+	VADDPS       Z31, Z2, Z2
+	VMOVUPS      Z2, 128(AX)
+	VADDPS       Z31, Z3, Z3
+	VMOVUPS      Z3, 192(AX)
+	VADDPS       Z31, Z4, Z4
+	VMOVUPS      Z4, 256(AX)
+	VADDPS       Z31, Z5, Z5
+	VMOVUPS      Z5, 320(AX)
+	VADDPS       Z31, Z6, Z6
+	VMOVUPS      Z6, 384(AX)
+	VADDPS       Z31, Z7, Z7
+	VMOVUPS      Z7, 448(AX)
+	ADDQ         $0x00000200, AX
+	ADDQ         $0x00000200, CX
+	SUBQ         $0x08, DI
+	CMPQ         DI, $0x08
+	JGE          block8
+
+done8:
+	CMPQ DI, $0x01
+	JLT  done1
+
+block1:
+	VXORPS Y0, Y0, Y0
+	MOVQ   DX, R8
+	MOVQ   ntaps+24(FP), R9
+	MOVQ   BX, R10
+
+tap1:
+	MOVQ         (R8), R11
+	VBROADCASTSS (R10), Z30
+	VFMADD231PS  (CX)(R11*1), Z30, Z0
+	ADDQ         $0x08, R8
+	ADDQ         SI, R10
+	DECQ         R9
+	JNE          tap1
+	VADDPS       Z31, Z0, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         $0x00000040, AX
+	ADDQ         $0x00000040, CX
+	SUBQ         $0x01, DI
+	CMPQ         DI, $0x01
+	JGE          block1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func depthwiseWeightAVX512(sums *float32, image *float32, taps *uintptr, ntaps uintptr, grid *float32, rows uintptr, length uintptr, imageStep uintptr, gridStep uintptr)
+// Requires: AVX, AVX512F
+TEXT ·depthwiseWeightAVX512(SB), NOSPLIT, $0-72
+	MOVQ  sums+0(FP), AX
+	MOVQ  image+8(FP), DX
+	MOVQ  taps+16(FP), BX
+	MOVQ  ntaps+24(FP), SI
+	MOVQ  grid+32(FP), DI
+	MOVQ  imageStep+56(FP), R8
+	MOVQ  gridStep+64(FP), R9
+	MOVQ  length+48(FP), CX
+	DECQ  CX
+	ANDQ  $0x0f, CX
+	MOVQ  $0x00000002, R10
+	SHLQ  CL, R10
+	DECQ  R10
+	KMOVW R10, K1
+
+tap:
+	VMOVUPS (AX), Z0
+	VXORPS  Y1, Y1, Y1
+	MOVQ    (BX), R10
+	LEAQ    (DX)(R10*1), R13
+	MOVQ    DI, R14
+	MOVQ    rows+40(FP), R12
+
+row:
+	MOVQ R13, CX
+	MOVQ R14, R10
+	MOVQ length+48(FP), R11
+	SUBQ $0x10, R11
+	JLE  last
+
+vector:
+	VMOVUPS     (R10), Z2
+	VFMADD231PS (CX), Z2, Z0
+	ADDQ        $0x40, CX
+	ADDQ        $0x40, R10
+	SUBQ        $0x10, R11
+	JGT         vector
+
+last:
+	VMOVUPS.Z   (R10), K1, Z2
+	VMOVUPS.Z   (CX), K1, Z3
+	VFMADD231PS Z2, Z3, Z1
+	ADDQ        R8, R13
+	ADDQ        R9, R14
+	DECQ        R12
+	JNE         row
+	VADDPS      Z0, Z1, Z0
+	VMOVUPS     Z0, (AX)
+	ADDQ        $0x40, AX
+	ADDQ        $0x08, BX
+	DECQ        SI
+	JNE         tap
+	VZEROUPPER
+	RET

@@ -69,5 +69,7 @@ func main() {
 	}
 	packVectors()
 	windowMax()
+	depthwise()
+	depthwiseWeight()
 	Generate()
 }
