@@ -1,6 +1,10 @@
 package interp
 
-import "github.com/anygpu/anygpu/shaders/ir"
+import (
+	"slices"
+
+	"github.com/anygpu/anygpu/shaders/ir"
+)
 
 // class is how the block executor keeps a value.
 type class uint8
@@ -25,7 +29,10 @@ type analysis struct {
 	pos, last []int // positions in program order; last use
 	end       []int // of OpIf and OpFor: the position after their blocks
 	alias     []bool
-	varBlock  []bool // variables that cannot be uniform
+	inPlace   []bool      // loads whose memory nobody writes before their last use
+	sink      []*ir.Instr // the OpStore or OpSet in whose place a value is made
+	writes    []int       // positions of what changes buffers
+	varBlock  []bool      // variables that cannot be uniform
 	setPos    map[int][]int
 	changed   bool
 }
@@ -33,7 +40,7 @@ type analysis struct {
 func analyze(k *ir.Kernel, oneGroup bool) *analysis {
 	n := k.NumInstr
 	a := &analysis{k: k, oneGroup: oneGroup, class: make([]class, n), invariant: make([]bool, n), live: make([]bool, n), pos: make([]int, n),
-		last: make([]int, n), end: make([]int, n), alias: make([]bool, n), varBlock: make([]bool, n), setPos: map[int][]int{}}
+		last: make([]int, n), end: make([]int, n), alias: make([]bool, n), inPlace: make([]bool, n), sink: make([]*ir.Instr, n), varBlock: make([]bool, n), setPos: map[int][]int{}}
 	a.markLive()
 	for {
 		a.changed = false
@@ -45,6 +52,7 @@ func analyze(k *ir.Kernel, oneGroup bool) *analysis {
 	a.number(k.Body, 0)
 	a.uses(k.Body, nil)
 	a.aliases()
+	a.sinks(k.Body)
 	return a
 }
 
@@ -272,19 +280,40 @@ func (a *analysis) use(v ir.Value, p int, loops []loopSpan) {
 	a.last[v.ID] = max(a.last[v.ID], p)
 }
 
-// aliases finds the reads of variables that can share the variable's place: nobody sets it before their last use.
+// aliases finds the values that need no block of their own: bit casts, which share their operand's, reads of variables that
+// nobody sets before the read's last use, and loads from memory that nobody writes before then.
 func (a *analysis) aliases() {
+	var casts []*ir.Instr
 	a.k.Walk(func(in *ir.Instr) {
-		if in.Op != ir.OpGet || !a.live[in.ID] || a.class[in.ID] != blocked {
+		switch {
+		case !a.live[in.ID]:
+		case in.Op == ir.OpBitCast && a.class[in.ID] == blocked:
+			casts = append(casts, in)
+		case in.Mem != nil && in.Mem.Space == ir.Global && in.Op != ir.OpLoad:
+			a.writes = append(a.writes, a.pos[in.ID])
+		case in.Op == ir.OpBarrier:
+			a.writes = append(a.writes, a.pos[in.ID])
+		}
+	})
+	for _, in := range slices.Backward(casts) {
+		arg := in.Args[0].ID
+		a.last[arg] = max(a.last[arg], a.last[in.ID])
+	}
+	a.k.Walk(func(in *ir.Instr) {
+		if !a.live[in.ID] || a.class[in.ID] != blocked {
 			return
 		}
-		v := in.Args[0].ID
-		for _, p := range a.setPos[v] {
-			if p > a.pos[in.ID] && p < a.last[in.ID] {
-				return
-			}
+		between := func(positions []int) bool {
+			return slices.ContainsFunc(positions, func(p int) bool { return p > a.pos[in.ID] && p < a.last[in.ID] })
 		}
-		a.alias[in.ID] = true
-		a.last[v] = max(a.last[v], a.last[in.ID])
+		switch in.Op {
+		case ir.OpGet:
+			if v := in.Args[0].ID; !between(a.setPos[v]) {
+				a.alias[in.ID] = true
+				a.last[v] = max(a.last[v], a.last[in.ID])
+			}
+		case ir.OpLoad:
+			a.inPlace[in.ID] = in.Mem.Space == ir.Global && !between(a.writes)
+		}
 	})
 }

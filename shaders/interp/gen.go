@@ -1,6 +1,8 @@
 package interp
 
 import (
+	"unsafe"
+
 	"github.com/anygpu/anygpu/shaders/ir"
 )
 
@@ -14,7 +16,9 @@ type generator struct {
 	k      *ir.Kernel
 	a      *analysis
 	need   []bool // values that must be made into a block where they are computed
-	off    []int  // byte offset of a value's block
+	off    []int  // of a value's block: its byte offset in the arena, or the complement of its slot
+	own    []int  // byte offset in the arena of the block that place gave a value
+	slots  int
 	mems   map[*ir.Mem]int
 	out    *[]op
 	stride int
@@ -38,7 +42,7 @@ func generate(p *Program) {
 	a := analyze(p.k, p.maxGroups == 1)
 	need := make([]bool, p.k.NumInstr)
 	for range 2 {
-		g := &generator{p: p, k: p.k, a: a, need: need, off: make([]int, p.k.NumInstr), mems: map[*ir.Mem]int{}, stride: p.maxGroups * p.n,
+		g := &generator{p: p, k: p.k, a: a, need: need, off: make([]int, p.k.NumInstr), own: make([]int, p.k.NumInstr), mems: map[*ir.Mem]int{}, stride: p.maxGroups * p.n,
 			free: map[int][]int{}, expire: map[int][]int{}, size: make([]int, p.k.NumInstr)}
 		p.prologue, p.body = nil, nil
 		for _, m := range p.k.Mems {
@@ -51,7 +55,7 @@ func generate(p *Program) {
 		}
 		g.out = &p.body
 		g.block(p.k.Body)
-		p.arena = g.arena
+		p.arena, p.slots = g.arena, g.slots
 	}
 }
 
@@ -88,14 +92,45 @@ func (g *generator) reserve(bytes int) int {
 func (g *generator) place(v ir.Value) int {
 	bytes := g.stride * v.Type.Lanes * elemSize(v.Type.Kind)
 	bytes = (bytes + slotAlign - 1) &^ (slotAlign - 1)
-	g.off[v.ID], g.size[v.ID] = g.grab(bytes), bytes
+	g.own[v.ID], g.size[v.ID] = g.grab(bytes), bytes
+	g.off[v.ID] = g.own[v.ID]
 	g.expire[g.a.last[v.ID]] = append(g.expire[g.a.last[v.ID]], v.ID)
+	if to := g.a.sink[v.ID]; to != nil {
+		g.aim(v, to)
+	}
 	return g.off[v.ID]
+}
+
+// aim makes the place of a value a slot, and sets it to where the value is stored or assigned if that is the block as it
+// is: all invocations are active and, in a buffer, the elements lie one after the other.
+func (g *generator) aim(v ir.Value, to *ir.Instr) {
+	own, slot := g.own[v.ID], g.slot()
+	g.off[v.ID] = slot
+	if to.Op == ir.OpSet {
+		variable := g.off[to.Args[0].ID]
+		g.emit(func(s *state) {
+			if s.mask == nil {
+				s.ptr[^slot] = s.at(variable)
+			} else {
+				s.ptr[^slot] = s.at(own)
+			}
+		})
+		return
+	}
+	idx, lanes, binding, size := g.indexOf(to.Args[0]), v.Type.Lanes, to.Mem.Index, uintptr(to.Mem.Kind.Size())
+	g.emit(func(s *state) {
+		m := s.global[binding]
+		if first, ok := idx.contiguous(s, lanes, m.elems); ok && s.mask == nil {
+			s.ptr[^slot] = unsafe.Add(m.ptr, uintptr(first)*size)
+		} else {
+			s.ptr[^slot] = s.at(own)
+		}
+	})
 }
 
 func (g *generator) drop(id int) {
 	if g.size[id] > 0 {
-		g.free[g.size[id]] = append(g.free[g.size[id]], g.off[id])
+		g.free[g.size[id]] = append(g.free[g.size[id]], g.own[id])
 		g.size[id] = 0
 	}
 }
@@ -109,6 +144,12 @@ func (g *generator) placeOver(v ir.Value) int {
 		}
 	}
 	return g.place(v)
+}
+
+// slot returns the place of a block whose address is known when the program runs.
+func (g *generator) slot() int {
+	g.slots++
+	return ^(g.slots - 1)
 }
 
 // temp returns a scratch block of elements of size bytes for the instruction being compiled.

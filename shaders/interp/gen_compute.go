@@ -21,9 +21,7 @@ func (g *generator) compute(in *ir.Instr) {
 		a := g.blockOf(in.Args[0])
 		g.emit(convertOp(in.Args[0].Type.Kind, in.Type.Kind, a, g.placeOver(in), in.Type.Lanes))
 	case ir.OpBitCast:
-		a := g.blockOf(in.Args[0])
-		d, bytes := g.placeOver(in), in.Type.Lanes*elemSize(in.Type.Kind)
-		g.emit(func(s *state) { copy(vec[uint8](s, d, s.n*bytes), vec[uint8](s, a, s.n*bytes)) })
+		g.off[in.ID] = g.blockOf(in.Args[0])
 	case ir.OpSplat, ir.OpExtract, ir.OpVec:
 		g.vector(in)
 	default:
@@ -36,7 +34,7 @@ func (g *generator) compute(in *ir.Instr) {
 			intOps[int32, uint32](g, in)
 		case ir.U32:
 			if in.Op == ir.OpMulHi {
-				binaryOp(g, in, binLoops[uint32]{mulHiVV, mulHiVS, swapped(mulHiVS)})
+				binaryOp(g, in, vectorArith(in.Op, binLoops[uint32]{mulHiVV, mulHiVS, swapped(mulHiVS)}))
 				return
 			}
 			intOps[uint32, uint32](g, in)
@@ -53,7 +51,8 @@ func (g *generator) compute(in *ir.Instr) {
 func boolOps(g *generator, in *ir.Instr) {
 	switch in.Op {
 	case ir.OpNot:
-		unaryOp(g, in, func(d, a []uint8) { xorVS(d, a, 1) })
+		not := bitLoops[uint8](ir.OpXor).vs
+		unaryOp(g, in, func(d, a []uint8) { not(d, a, 1) })
 	case ir.OpNe:
 		binaryOp(g, in, bitLoops[uint8](ir.OpXor))
 	case ir.OpEq:
@@ -204,11 +203,13 @@ func intOps[T integer, W word](g *generator, in *ir.Instr) {
 		if in.Op == ir.OpShr {
 			vs = shrVS[T]
 		}
-		binaryOp(g, in, binLoops[T]{vs: vs})
+		binaryOp(g, in, binLoops[T]{vs: vectorShift(in.Op, vs)})
 	case ir.OpNot:
-		unaryOp(g, in, func(d, a []W) { xorVS(d, a, ^W(0)) })
+		not := bitLoops[W](ir.OpXor).vs
+		unaryOp(g, in, func(d, a []W) { not(d, a, ^W(0)) })
 	case ir.OpNeg:
-		unaryOp(g, in, func(d, a []T) { subSV(d, 0, a) })
+		from := arithLoops[T](ir.OpSub).sv
+		unaryOp(g, in, func(d, a []T) { from(d, 0, a) })
 	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpMin, ir.OpMax:
 		binaryOp(g, in, arithLoops[T](in.Op))
 	default:
@@ -277,9 +278,9 @@ func (g *generator) slow(in *ir.Instr) {
 		var x [3]uint64
 		for i := range s.n * lanes {
 			for j := range count {
-				x[j] = element(unsafe.Add(s.base, offs[j]), size, i)
+				x[j] = element(s.at(offs[j]), size, i)
 			}
-			setElement(unsafe.Add(s.base, d), outSize, i, evalOp(o, kind, x[0], x[1], x[2]))
+			setElement(s.at(d), outSize, i, evalOp(o, kind, x[0], x[1], x[2]))
 		}
 	})
 }
@@ -399,8 +400,11 @@ func vectorOp[T word](g *generator, in *ir.Instr) {
 		a := g.blockOf(in.Args[0])
 		d := g.place(in)
 		g.emit(func(s *state) {
-			out := vec[T](s, d, s.n*lanes)
-			for i, x := range vec[T](s, a, s.n) {
+			out, from := vec[T](s, d, s.n*lanes), vec[T](s, a, s.n)
+			if lanes == 16 && unsafe.Sizeof(from[0]) == 4 && vloop.Splat(vec[uint32](s, d, s.n*lanes), vec[uint32](s, a, s.n)) {
+				return
+			}
+			for i, x := range from {
 				fill(out[i*lanes:(i+1)*lanes], x)
 			}
 		})

@@ -1,6 +1,10 @@
 package interp
 
-import "github.com/anygpu/anygpu/shaders/ir"
+import (
+	"unsafe"
+
+	"github.com/anygpu/anygpu/shaders/ir"
+)
 
 // branch compiles an if. Where the condition holds for the first invocations only, the block is cut short; where it
 // is mixed, the sides run under a mask.
@@ -47,10 +51,7 @@ func (s *state) masked(on []uint8, ops []op) bool {
 	if mask != nil {
 		andVV(on, on, mask)
 	}
-	active := 0
-	for _, m := range on {
-		active += int(m)
-	}
+	active := countSet(on)
 	if active == 0 {
 		return false
 	}
@@ -163,10 +164,7 @@ func (s *state) narrow(on, held []uint8) bool {
 	if s.mask != nil {
 		andVV(on, on, s.mask)
 	}
-	active := 0
-	for _, m := range on {
-		active += int(m)
-	}
+	active := countSet(on)
 	copy(held, on)
 	if active < len(on) {
 		s.mask = held
@@ -263,6 +261,18 @@ func (g *generator) variable(in *ir.Instr) {
 	case g.a.class[in.Args[0].ID] == uniform: // OpSet
 		id, from := in.Args[0].ID, in.Args[1].ID
 		g.emit(func(s *state) { s.uni[id] = s.uni[from] })
+	case g.a.sink[in.Args[1].ID] == in: // made in place unless there is a mask
+		outer := g.out
+		var list []op
+		g.out = &list
+		g.assign(in.Args[0], g.arg(in.Args[1]), g.off[in.Args[0].ID], true)
+		g.out = outer
+		assign := list[0]
+		g.emit(func(s *state) {
+			if s.mask != nil {
+				assign(s)
+			}
+		})
 	default:
 		g.assign(in.Args[0], g.arg(in.Args[1]), g.off[in.Args[0].ID], true)
 	}
@@ -283,12 +293,18 @@ func (g *generator) assign(v ir.Value, from operand, d int, masked bool) {
 }
 
 func assignOp[T word](g *generator, lanes int, from operand, d int, masked bool) {
+	var choose func(s *state, d int, from operand)
+	if unsafe.Sizeof(T(0)) == 4 {
+		choose = assignChosen(selectLoops[uint32]())
+	}
 	g.emit(func(s *state) {
 		n := s.n * lanes
 		out := vec[T](s, d, n)
 		switch {
 		case from.uniform && (!masked || s.mask == nil):
 			fill(out, scalarAs[T](s, from))
+		case masked && s.mask != nil && lanes == 1 && choose != nil:
+			choose(s, d, from)
 		case from.uniform:
 			fillMasked(out, scalarAs[T](s, from), s.mask[:s.n], lanes)
 		case !masked || s.mask == nil:
@@ -297,4 +313,16 @@ func assignOp[T word](g *generator, lanes int, from operand, d int, masked bool)
 			copyMasked(out, vec[T](s, from.off, n), s.mask[:s.n], lanes)
 		}
 	})
+}
+
+// assignChosen assigns 32-bit values to the active invocations as a choice between them and what is there.
+func assignChosen(f selLoops[uint32]) func(s *state, d int, from operand) {
+	return func(s *state, d int, from operand) {
+		out := vec[uint32](s, d, s.n)
+		if from.uniform {
+			f.sv(out, s.mask[:s.n], uint32(s.uni[from.id]), out)
+		} else {
+			f.vv(out, s.mask[:s.n], vec[uint32](s, from.off, s.n), out)
+		}
+	}
 }

@@ -11,12 +11,12 @@ import (
 // kinds have one size.
 func convertOp(from, to ir.Kind, a, d, lanes int) op {
 	if f := fastConvert(from, to); f != nil {
-		return func(s *state) { f(unsafe.Add(s.base, d), unsafe.Add(s.base, a), s.n*lanes) }
+		return func(s *state) { f(s.at(d), s.at(a), s.n*lanes) }
 	}
 	size, outSize := elemSize(from), elemSize(to)
 	return func(s *state) {
 		for i := range s.n * lanes {
-			setElement(unsafe.Add(s.base, d), outSize, i, convertBits(from, to, element(unsafe.Add(s.base, a), size, i)))
+			setElement(s.at(d), outSize, i, convertBits(from, to, element(s.at(a), size, i)))
 		}
 	}
 }
@@ -32,19 +32,23 @@ var fastConverters = map[kindPair]converter{
 	{ir.F32, ir.F16}:  over(vectorConvert(halves.ToF16, f32ToF16s)),
 	{ir.BF16, ir.F32}: over(vectorConvert(halves.FromBF16, bf16ToF32s)),
 	{ir.F32, ir.BF16}: over(vectorConvert(halves.ToBF16, f32ToBF16s)),
-	{ir.U8, ir.I32}:   over(numbers[uint8, int32]), {ir.U8, ir.U32}: over(numbers[uint8, uint32]), {ir.U8, ir.F32}: over(numbers[uint8, float32]),
-	{ir.Bool, ir.I32}: over(numbers[uint8, int32]), {ir.Bool, ir.U32}: over(numbers[uint8, uint32]), {ir.Bool, ir.F32}: over(numbers[uint8, float32]),
-	{ir.Bool, ir.U8}: over(numbers[uint8, uint8]), {ir.Bool, ir.I64}: over(numbers[uint8, int64]), {ir.Bool, ir.F64}: over(numbers[uint8, float64]),
+	{ir.U8, ir.U32}:   over(vectorConvert(numberLoops.U8ToU32, numbers[uint8, uint32])),
+	{ir.U8, ir.I32}:   over(vectorConvert(numberLoops.U8ToU32, numbers[uint8, uint32])), // the same bits
+	{ir.U8, ir.F32}:   over(vectorConvert(numberLoops.U8ToF32, numbers[uint8, float32])),
+	{ir.Bool, ir.U32}: over(vectorConvert(numberLoops.U8ToU32, numbers[uint8, uint32])),
+	{ir.Bool, ir.I32}: over(vectorConvert(numberLoops.U8ToU32, numbers[uint8, uint32])),
+	{ir.Bool, ir.F32}: over(vectorConvert(numberLoops.U8ToF32, numbers[uint8, float32])),
+	{ir.Bool, ir.U8}:  over(numbers[uint8, uint8]), {ir.Bool, ir.I64}: over(numbers[uint8, int64]), {ir.Bool, ir.F64}: over(numbers[uint8, float64]),
 	{ir.U8, ir.Bool}: over(truths[uint8]), {ir.I32, ir.Bool}: over(truths[int32]), {ir.U32, ir.Bool}: over(truths[uint32]),
 	{ir.I64, ir.Bool}: over(truths[int64]), {ir.F32, ir.Bool}: over(truths[float32]), {ir.F64, ir.Bool}: over(truths[float64]),
 	{ir.I32, ir.U8}: over(numbers[int32, uint8]), {ir.U32, ir.U8}: over(numbers[uint32, uint8]), {ir.I64, ir.U8}: over(numbers[int64, uint8]),
 	{ir.I32, ir.U32}: over(numbers[int32, uint32]), {ir.U32, ir.I32}: over(numbers[uint32, int32]),
 	{ir.I32, ir.I64}: over(numbers[int32, int64]), {ir.U32, ir.I64}: over(numbers[uint32, int64]), {ir.U8, ir.I64}: over(numbers[uint8, int64]),
 	{ir.I64, ir.I32}: over(numbers[int64, int32]), {ir.I64, ir.U32}: over(numbers[int64, uint32]),
-	{ir.I32, ir.F32}: over(numbers[int32, float32]), {ir.U32, ir.F32}: over(numbers[uint32, float32]), {ir.I64, ir.F32}: over(numbers[int64, float32]),
+	{ir.I32, ir.F32}: over(vectorConvert(numberLoops.I32ToF32, numbers[int32, float32])), {ir.U32, ir.F32}: over(numbers[uint32, float32]), {ir.I64, ir.F32}: over(numbers[int64, float32]),
 	{ir.I32, ir.F64}: over(numbers[int32, float64]), {ir.U32, ir.F64}: over(numbers[uint32, float64]), {ir.I64, ir.F64}: over(numbers[int64, float64]),
 	{ir.F32, ir.F64}: over(numbers[float32, float64]), {ir.F64, ir.F32}: over(numbers[float64, float32]),
-	{ir.F32, ir.I32}: over(f32ToI32s), {ir.F32, ir.U32}: over(f32ToU32s), {ir.F32, ir.I64}: over(f32ToI64s), {ir.F32, ir.U8}: over(f32ToU8s),
+	{ir.F32, ir.I32}: over(vectorConvert(numberLoops.F32ToI32, f32ToI32s)), {ir.F32, ir.U32}: over(f32ToU32s), {ir.F32, ir.I64}: over(f32ToI64s), {ir.F32, ir.U8}: over(f32ToU8s),
 }
 
 func fastConvert(from, to ir.Kind) converter { return fastConverters[kindPair{from, to}] }

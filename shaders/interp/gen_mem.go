@@ -1,6 +1,11 @@
 package interp
 
-import "github.com/anygpu/anygpu/shaders/ir"
+import (
+	"unsafe"
+
+	vloop "github.com/anygpu/anygpu/shaders/interp/internal/vec"
+	"github.com/anygpu/anygpu/shaders/ir"
+)
 
 // load compiles a load of any memory, with a conversion if the value's kind is not the memory's.
 func (g *generator) load(in *ir.Instr) {
@@ -11,26 +16,33 @@ func (g *generator) load(in *ir.Instr) {
 	kind := in.Mem.Kind
 	idx := g.indexOf(in.Args[0])
 	if in.Type.Kind == kind {
-		g.loadRaw(in, idx, g.place(in))
+		g.off[in.ID] = g.loadRaw(in, idx, g.place(in), g.a.inPlace[in.ID])
 		return
 	}
 	raw, done := g.temp(in.Type.Lanes, elemSize(kind))
-	g.loadRaw(in, idx, raw)
-	g.emit(convertOp(kind, in.Type.Kind, raw, g.place(in), in.Type.Lanes))
+	from := g.loadRaw(in, idx, raw, in.Mem.Space == ir.Global)
+	g.emit(convertOp(kind, in.Type.Kind, from, g.place(in), in.Type.Lanes))
 	done()
 }
 
-func (g *generator) loadRaw(in *ir.Instr, idx index, d int) {
+// loadRaw compiles a load without a conversion to the block at d, and returns where the values are: at d, or if inPlace
+// is set in a slot, which is set to the buffer itself if the elements lie there one after the other.
+func (g *generator) loadRaw(in *ir.Instr, idx index, d int, inPlace bool) int {
+	at := d
+	if inPlace {
+		at = g.slot()
+	}
 	switch in.Mem.Kind.Size() {
 	case 1:
-		loadOp[uint8](g, in, idx, d)
+		loadOp[uint8](g, in, idx, d, at)
 	case 2:
-		loadOp[uint16](g, in, idx, d)
+		loadOp[uint16](g, in, idx, d, at)
 	case 4:
-		loadOp[uint32](g, in, idx, d)
+		loadOp[uint32](g, in, idx, d, at)
 	default:
-		loadOp[uint64](g, in, idx, d)
+		loadOp[uint64](g, in, idx, d, at)
 	}
+	return at
 }
 
 // store compiles a store to any memory, with a conversion if the value's kind is not the memory's.
@@ -91,7 +103,7 @@ func (i index) block(s *state) []uint32 {
 
 // contiguous returns the first index of a block that accesses consecutive elements, all within elems.
 func (i index) contiguous(s *state, lanes, elems int) (first int, ok bool) {
-	if i.class == blocked {
+	if i.class == blocked || s.n == 0 {
 		return 0, false
 	}
 	l := i.linear(s)
@@ -100,6 +112,20 @@ func (i index) contiguous(s *state, lanes, elems int) (first int, ok bool) {
 		return 0, false
 	}
 	return int(l.base), true
+}
+
+// strided returns the first index of a block and the distance from one to the next, if that is the same everywhere and all
+// are aligned and within elems.
+func (i index) strided(s *state, lanes, elems int) (first, step int, ok bool) {
+	if i.class == blocked || s.n == 0 {
+		return 0, 0, false
+	}
+	l := i.linear(s)
+	by, same := l.stride(s.shape())
+	if !same || (l.base|by)&uint32(lanes-1) != 0 || uint64(l.base)+uint64(by)*uint64(s.n-1)+uint64(lanes) > uint64(elems) {
+		return 0, 0, false
+	}
+	return int(l.base), int(by), true
 }
 
 // valid reports whether an access to lanes elements at index e is aligned and in bounds. lanes is a power of 2.
@@ -140,63 +166,75 @@ func (g *generator) loadScalar(in *ir.Instr) {
 	g.spread(in, g.out)
 }
 
-func loadOp[T word](g *generator, in *ir.Instr, idx index, d int) {
+func loadOp[T word](g *generator, in *ir.Instr, idx index, d, at int) {
 	switch in.Mem.Space {
 	case ir.Shared:
 		loadShared[T](g, in, idx, d)
 	case ir.Private:
 		loadPrivate[T](g, in, idx, d)
 	default:
-		loadGlobal[T](g, in, idx, d)
+		loadGlobal[T](g, in, idx, d, at)
 	}
 }
 
-func loadGlobal[T word](g *generator, in *ir.Instr, idx index, d int) {
+func loadGlobal[T word](g *generator, in *ir.Instr, idx index, d, at int) {
 	binding, lanes := in.Mem.Index, in.Type.Lanes
 	g.emit(func(s *state) {
 		m := buffer[T](s, binding)
-		out := vec[T](s, d, s.n*lanes)
-		if idx.class == uniform {
-			e := uint32(s.uni[idx.id])
-			if !valid(e, lanes, len(m)) {
-				s.badIndex(in, e, len(m), lanes)
-				return
-			}
-			for i := 0; i < len(out); i += lanes {
-				copy(out[i:i+lanes], m[e:])
-			}
-			return
-		}
 		if first, ok := idx.contiguous(s, lanes, len(m)); ok {
-			copy(out, m[first:])
-			return
-		}
-		at := idx.block(s)
-		if lanes == 1 && s.mask == nil {
-			for i, e := range at {
-				if uint(e) >= uint(len(m)) {
-					s.badIndex(in, e, len(m), 1)
-					return
-				}
-				out[i] = m[e]
-			}
-			return
-		}
-		for i, e := range at {
-			if s.mask != nil && s.mask[i] == 0 {
-				continue
-			}
-			if !valid(e, lanes, len(m)) {
-				s.badIndex(in, e, len(m), lanes)
-				return
-			}
-			if lanes == 1 {
-				out[i] = m[e]
+			if at < 0 {
+				s.ptr[^at] = unsafe.Pointer(&m[first])
 			} else {
-				copy(out[i*lanes:(i+1)*lanes], m[e:])
+				copy(vec[T](s, d, s.n*lanes), m[first:])
 			}
+			return
 		}
+		if at < 0 {
+			s.ptr[^at] = s.at(d)
+		}
+		gather(s, in, idx, vec[T](s, d, s.n*lanes), m)
 	})
+}
+
+// gather loads elements that do not lie one after the other.
+func gather[T word](s *state, in *ir.Instr, idx index, out, m []T) {
+	lanes := in.Type.Lanes
+	if first, step, ok := idx.strided(s, lanes, len(m)); ok {
+		if lanes > 1 {
+			copyRows(out, m[first:], s.n, lanes, lanes, step)
+			return
+		}
+		p := unsafe.Pointer(&m[first]) // strided has checked all indices
+		for i := range out {
+			out[i] = *(*T)(unsafe.Add(p, uintptr(i*step)*unsafe.Sizeof(m[0])))
+		}
+		return
+	}
+	for i, e := range idx.block(s) {
+		if s.mask != nil && s.mask[i] == 0 {
+			continue
+		}
+		if !valid(e, lanes, len(m)) {
+			s.badIndex(in, e, len(m), lanes)
+			return
+		}
+		if lanes == 1 {
+			out[i] = m[e]
+		} else {
+			copy(out[i*lanes:(i+1)*lanes], m[e:])
+		}
+	}
+}
+
+// copyRows copies n rows of lanes elements, which begin every dstep and astep elements. The last row is within both slices.
+func copyRows[T word](d, a []T, n, lanes, dstep, astep int) {
+	size := int(unsafe.Sizeof(d[0]))
+	if vloop.Rows(unsafe.Pointer(unsafe.SliceData(d)), unsafe.Pointer(unsafe.SliceData(a)), n, lanes*size, dstep*size, astep*size) {
+		return
+	}
+	for i := range n {
+		copy(d[i*dstep:i*dstep+lanes], a[i*astep:])
+	}
 }
 
 func storeOp[T word](g *generator, in *ir.Instr, idx index, from operand) {
@@ -233,11 +271,13 @@ func storeGlobal[T word](g *generator, in *ir.Instr, idx index, from operand) {
 	binding, lanes := in.Mem.Index, in.Args[1].Type.Lanes
 	tmp, done := g.uniformTemp(from, lanes, in.Mem.Kind.Size())
 	defer done()
+	sunk := g.a.sink[in.Args[1].ID] == in
 	g.emit(func(s *state) {
 		m := buffer[T](s, binding)
 		if first, ok := idx.contiguous(s, lanes, len(m)); ok {
 			out := m[first : first+s.n*lanes]
 			switch {
+			case s.mask == nil && sunk: // made in place
 			case s.mask == nil && from.uniform:
 				fill(out, scalarAs[T](s, from))
 			case s.mask == nil:
@@ -248,6 +288,17 @@ func storeGlobal[T word](g *generator, in *ir.Instr, idx index, from operand) {
 			return
 		}
 		x := source[T](s, from, tmp, lanes)
+		if first, step, ok := idx.strided(s, lanes, len(m)); ok && s.mask == nil && step > 0 {
+			if lanes > 1 {
+				copyRows(m[first:], x, s.n, lanes, step, lanes)
+				return
+			}
+			p := unsafe.Pointer(&m[first]) // strided has checked all indices
+			for i, v := range x {
+				*(*T)(unsafe.Add(p, uintptr(i*step)*unsafe.Sizeof(m[0]))) = v
+			}
+			return
+		}
 		for i, e := range idx.block(s) {
 			if s.mask != nil && s.mask[i] == 0 {
 				continue

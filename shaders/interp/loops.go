@@ -1,8 +1,10 @@
 package interp
 
 import (
+	"encoding/binary"
 	"math/bits"
 
+	vloop "github.com/anygpu/anygpu/shaders/interp/internal/vec"
 	"github.com/anygpu/anygpu/shaders/ir"
 )
 
@@ -256,8 +258,7 @@ func mulHiVS(d, a []uint32, b uint32) {
 	}
 }
 
-// divideU32 divides by way of the reciprocal in 64 bits, which is exact for 32-bit numbers (D. Lemire, O. Kaser, N. Kurz,
-// "Faster remainder by direct computation", 2019). b is not 0.
+// divideU32 divides by b, which is not 0, through the reciprocal (see vec.Divide).
 func divideU32(d, a []uint32, b uint32, rem bool) {
 	a = a[:len(d)]
 	if b == 1 {
@@ -268,6 +269,8 @@ func divideU32(d, a []uint32, b uint32, rem bool) {
 		}
 		return
 	}
+	n := vloop.Divide(d, a, b, rem)
+	d, a = d[n:], a[n:]
 	m := ^uint64(0)/uint64(b) + 1
 	if rem {
 		for i, x := range a {
@@ -308,7 +311,9 @@ func plainArith[T number](op ir.Op) binLoops[T] {
 	return binLoops[T]{}
 }
 
-func bitLoops[T word](op ir.Op) binLoops[T] {
+func bitLoops[T word](op ir.Op) binLoops[T] { return vectorArith(op, plainBits[T](op)) }
+
+func plainBits[T word](op ir.Op) binLoops[T] {
 	switch op {
 	case ir.OpAnd:
 		return binLoops[T]{andVV[T], andVS[T], swapped(andVS[T])}
@@ -512,4 +517,16 @@ func fillMasked[T any](d []T, v T, mask []uint8, lanes int) {
 			fill(d[i*lanes:(i+1)*lanes], v)
 		}
 	}
+}
+
+// countSet counts the elements of a mask that are 1; all are 0 or 1.
+func countSet(mask []uint8) int {
+	n := 0
+	for ; len(mask) >= 8; mask = mask[8:] {
+		n += bits.OnesCount64(binary.NativeEndian.Uint64(mask))
+	}
+	for _, m := range mask {
+		n += int(m)
+	}
+	return n
 }

@@ -24,6 +24,7 @@ type Program struct {
 	prologue  []op
 	body      []op
 	arena     int // bytes of a state's arena
+	slots     int // values that stay in the launch's buffers
 	weight    int // estimated operations of an invocation
 	states    sync.Pool
 }
@@ -39,14 +40,15 @@ type state struct {
 	p      *Program
 	arena  []uint64 // keeps the memory alive; base points to it
 	base   unsafe.Pointer
-	uni    []uint64 // uniform values by instruction
-	aff    []linear // affine values by instruction
-	index  []uint32 // scratch for one index operand
-	n      int      // invocations of the block that are run; more than this are not looked at
-	g      int      // workgroups of the block
-	stride int      // invocations for which there is room
-	mask   []uint8  // which of the n invocations are active; nil if all are
-	group  [3]int   // the first workgroup of the block
+	ptr    []unsafe.Pointer // where the values are that stay in the launch's buffers, by slot
+	uni    []uint64         // uniform values by instruction
+	aff    []linear         // affine values by instruction
+	index  []uint32         // scratch for one index operand
+	n      int              // invocations of the block that are run; more than this are not looked at
+	g      int              // workgroups of the block
+	stride int              // invocations for which there is room
+	mask   []uint8          // which of the n invocations are active; nil if all are
+	group  [3]int           // the first workgroup of the block
 	groups [3]int
 	params []uint32
 	global []globalMem
@@ -195,13 +197,14 @@ func (p *Program) state() *state {
 	}
 	arena := make([]uint64, p.arena/8+8)
 	stride := p.maxGroups * p.n
-	return &state{p: p, arena: arena, base: unsafe.Pointer(&arena[0]), uni: make([]uint64, p.k.NumInstr), aff: make([]linear, p.k.NumInstr),
+	return &state{p: p, arena: arena, base: unsafe.Pointer(&arena[0]), uni: make([]uint64, p.k.NumInstr), aff: make([]linear, p.k.NumInstr), ptr: make([]unsafe.Pointer, p.slots),
 		index: make([]uint32, stride), stride: stride}
 }
 
 // release gives a state back; it must not keep the launch's memory alive.
 func (p *Program) release(s *state) {
 	s.global, s.params, s.mask, s.err = nil, nil, nil, nil
+	clear(s.ptr)
 	p.states.Put(s)
 }
 
@@ -214,10 +217,16 @@ func runOps(s *state, ops []op) {
 	}
 }
 
-// vec returns n elements of the arena from byte off on.
-func vec[T any](s *state, off, n int) []T {
-	return unsafe.Slice((*T)(unsafe.Add(s.base, off)), n)
+// at returns the address of a block: off is its place in the arena, or the complement of a slot.
+func (s *state) at(off int) unsafe.Pointer {
+	if off < 0 {
+		return s.ptr[^off]
+	}
+	return unsafe.Add(s.base, off)
 }
+
+// vec returns n elements of a block.
+func vec[T any](s *state, off, n int) []T { return unsafe.Slice((*T)(s.at(off)), n) }
 
 // buffer returns the elements of a global buffer.
 func buffer[T any](s *state, binding int) []T {

@@ -24,5 +24,6 @@
 package vec
 
 //go:generate go run -C gen . -out ../loops_amd64.s -stubs ../loops_amd64.go -pkg vec
+//go:generate go run -C gen . -loops integer -out ../int_amd64.s -stubs ../int_amd64.go -pkg vec
 //go:generate go run -C gen . -loops math -go ../math_go.go -out ../math_amd64.s -stubs ../math_amd64.go -pkg vec
 //go:generate go test -run ^TestGenerated$ -record .

@@ -26,7 +26,7 @@ func TestGenerated(t *testing.T) {
 		}
 		names = append(names, found...)
 	}
-	names = append(names, "loops_amd64.go", "loops_amd64.s", "math_amd64.go", "math_amd64.s", "math_go.go")
+	names = append(names, "loops_amd64.go", "loops_amd64.s", "int_amd64.go", "int_amd64.s", "math_amd64.go", "math_amd64.s", "math_go.go")
 	slices.Sort(names)
 	var sums strings.Builder
 	for _, name := range names {

@@ -2,7 +2,7 @@ package vec
 
 import "github.com/anygpu/anygpu/shaders/ir"
 
-// Op is an operation of [Arith], [Compare] or [Unary].
+// Op is an operation of [Arith], [Compare], [Unary], [Integer], [CompareIntegers] or [Shift].
 type Op int
 
 // The operations. Min and Max return the first operand if either is NaN, and for zeros of different signs.
@@ -26,20 +26,28 @@ const (
 	Floor
 	Ceil
 	Trunc
+	And
+	Or
+	Xor
+	MulHi // the high word of the product of unsigned numbers
+	Shl
+	Shr
 )
 
 // Binary has the loops of an operation on two operands, each of them a slice (V) or a scalar (S). All slices of a call
 // have at least len(d) elements.
-type Binary struct {
-	VV func(d, a, b []float32) int
-	VS func(d, a []float32, b float32) int
-	SV func(d []float32, a float32, b []float32) int
+type Binary[T element] struct {
+	VV func(d, a, b []T) int
+	VS func(d, a []T, b T) int
+	SV func(d []T, a T, b []T) int
 }
 
+type element interface{ float32 | uint32 }
+
 // Comparison has the loops of a comparison, which gives 0 or 1.
-type Comparison struct {
-	VV func(d []uint8, a, b []float32) int
-	VS func(d []uint8, a []float32, b float32) int
+type Comparison[T element] struct {
+	VV func(d []uint8, a, b []T) int
+	VS func(d []uint8, a []T, b T) int
 }
 
 // Selection has the loops of a choice: a where c is not 0, else b.
@@ -56,7 +64,7 @@ type Halves struct {
 }
 
 // Arith returns the loops of Add, Sub, Mul, Div, Min or Max, nil if there are none.
-func Arith(op Op) *Binary {
+func Arith(op Op) *Binary[float32] {
 	if best == nil {
 		return nil
 	}
@@ -64,7 +72,7 @@ func Arith(op Op) *Binary {
 }
 
 // Compare returns the loops of Eq, Ne, Lt, Le, Gt or Ge, nil if there are none.
-func Compare(op Op) *Comparison {
+func Compare(op Op) *Comparison[float32] {
 	if best == nil {
 		return nil
 	}
@@ -107,28 +115,29 @@ func Half() *Halves {
 type set struct {
 	name    string
 	lanes   int
-	arith   map[Op]*Binary
-	compare map[Op]*Comparison
+	arith   map[Op]*Binary[float32]
+	compare map[Op]*Comparison[float32]
 	choose  *Selection
 	fma     func(d, a, b, c []float32) int
 	unary   map[Op]func(d, a []float32) int
 	half    *Halves
 	math    map[ir.Op]func(d, a *float32, n uintptr)
 	limited map[ir.Op]func(d, a *float32, n uintptr) (done uintptr)
+	integers
 }
 
 // The following make loops over slices from functions on n elements, a multiple of lanes.
 
-func binary(lanes int, vv func(d, a, b *float32, n uintptr), vs func(d, a *float32, b float32, n uintptr), sv func(d *float32, a float32, b *float32, n uintptr)) *Binary {
-	f := &Binary{
-		VV: func(d, a, b []float32) int {
+func binary[T element](lanes int, vv func(d, a, b *T, n uintptr), vs func(d, a *T, b T, n uintptr), sv func(d *T, a T, b *T, n uintptr)) *Binary[T] {
+	f := &Binary[T]{
+		VV: func(d, a, b []T) int {
 			n := whole(len(d), lanes, len(a), len(b))
 			if n > 0 {
 				vv(&d[0], &a[0], &b[0], uintptr(n))
 			}
 			return n
 		},
-		VS: func(d, a []float32, b float32) int {
+		VS: func(d, a []T, b T) int {
 			n := whole(len(d), lanes, len(a))
 			if n > 0 {
 				vs(&d[0], &a[0], b, uintptr(n))
@@ -137,10 +146,10 @@ func binary(lanes int, vv func(d, a, b *float32, n uintptr), vs func(d, a *float
 		},
 	}
 	if sv == nil { // the order does not matter
-		f.SV = func(d []float32, a float32, b []float32) int { return f.VS(d, b, a) }
+		f.SV = func(d []T, a T, b []T) int { return f.VS(d, b, a) }
 		return f
 	}
-	f.SV = func(d []float32, a float32, b []float32) int {
+	f.SV = func(d []T, a T, b []T) int {
 		n := whole(len(d), lanes, len(b))
 		if n > 0 {
 			sv(&d[0], a, &b[0], uintptr(n))
@@ -150,16 +159,16 @@ func binary(lanes int, vv func(d, a, b *float32, n uintptr), vs func(d, a *float
 	return f
 }
 
-func comparison(lanes int, vv func(d *uint8, a, b *float32, n uintptr), vs func(d *uint8, a *float32, b float32, n uintptr)) *Comparison {
-	return &Comparison{
-		VV: func(d []uint8, a, b []float32) int {
+func comparison[T element](lanes int, vv func(d *uint8, a, b *T, n uintptr), vs func(d *uint8, a *T, b T, n uintptr)) *Comparison[T] {
+	return &Comparison[T]{
+		VV: func(d []uint8, a, b []T) int {
 			n := whole(len(d), lanes, len(a), len(b))
 			if n > 0 {
 				vv(&d[0], &a[0], &b[0], uintptr(n))
 			}
 			return n
 		},
-		VS: func(d []uint8, a []float32, b float32) int {
+		VS: func(d []uint8, a []T, b T) int {
 			n := whole(len(d), lanes, len(a))
 			if n > 0 {
 				vs(&d[0], &a[0], b, uintptr(n))
@@ -205,7 +214,7 @@ func ternary(lanes int, f func(d, a, b, c *float32, n uintptr)) func(d, a, b, c 
 	}
 }
 
-func unary[D, A float32 | uint16](lanes int, f func(d *D, a *A, n uintptr)) func(d []D, a []A) int {
+func unary[D, A float32 | uint32 | int32 | uint16 | uint8](lanes int, f func(d *D, a *A, n uintptr)) func(d []D, a []A) int {
 	return func(d []D, a []A) int {
 		n := whole(len(d), lanes, len(a))
 		if n > 0 {

@@ -8,7 +8,7 @@ import (
 var avx512 = &set{
 	name:  "AVX512",
 	lanes: 16,
-	arith: map[Op]*Binary{
+	arith: map[Op]*Binary[float32]{
 		Add: binary(16, addVVAVX512, addVSAVX512, nil),
 		Sub: binary(16, subVVAVX512, subVSAVX512, subSVAVX512),
 		Mul: binary(16, mulVVAVX512, mulVSAVX512, nil),
@@ -16,7 +16,7 @@ var avx512 = &set{
 		Min: binary(16, minVVAVX512, minVSAVX512, minSVAVX512),
 		Max: binary(16, maxVVAVX512, maxVSAVX512, maxSVAVX512),
 	},
-	compare: map[Op]*Comparison{
+	compare: map[Op]*Comparison[float32]{
 		Eq: comparison(16, eqVVAVX512, eqVSAVX512),
 		Ne: comparison(16, neVVAVX512, neVSAVX512),
 		Lt: comparison(16, ltVVAVX512, ltVSAVX512),
@@ -39,13 +39,14 @@ var avx512 = &set{
 		ir.OpExpm1: expm1MathAVX512, ir.OpLog: logMathAVX512, ir.OpLog2: log2MathAVX512, ir.OpLog10: log10MathAVX512,
 		ir.OpLog1p: log1pMathAVX512, ir.OpTanh: tanhMathAVX512, ir.OpErf: erfMathAVX512,
 	},
-	limited: map[ir.Op]func(d, a *float32, n uintptr) (done uintptr){ir.OpSin: sinMathAVX512, ir.OpCos: cosMathAVX512},
+	limited:  map[ir.Op]func(d, a *float32, n uintptr) (done uintptr){ir.OpSin: sinMathAVX512, ir.OpCos: cosMathAVX512},
+	integers: integersAVX512,
 }
 
 var avx2 = &set{
 	name:  "AVX2",
 	lanes: 8,
-	arith: map[Op]*Binary{
+	arith: map[Op]*Binary[float32]{
 		Add: binary(8, addVVAVX2, addVSAVX2, nil),
 		Sub: binary(8, subVVAVX2, subVSAVX2, subSVAVX2),
 		Mul: binary(8, mulVVAVX2, mulVSAVX2, nil),
@@ -53,7 +54,7 @@ var avx2 = &set{
 		Min: binary(8, minVVAVX2, minVSAVX2, minSVAVX2),
 		Max: binary(8, maxVVAVX2, maxVSAVX2, maxSVAVX2),
 	},
-	compare: map[Op]*Comparison{
+	compare: map[Op]*Comparison[float32]{
 		Eq: comparison(8, eqVVAVX2, eqVSAVX2),
 		Ne: comparison(8, neVVAVX2, neVSAVX2),
 		Lt: comparison(8, ltVVAVX2, ltVSAVX2),
@@ -76,7 +77,8 @@ var avx2 = &set{
 		ir.OpExpm1: expm1MathAVX2, ir.OpLog: logMathAVX2, ir.OpLog2: log2MathAVX2, ir.OpLog10: log10MathAVX2,
 		ir.OpLog1p: log1pMathAVX2, ir.OpTanh: tanhMathAVX2, ir.OpErf: erfMathAVX2,
 	},
-	limited: map[ir.Op]func(d, a *float32, n uintptr) (done uintptr){ir.OpSin: sinMathAVX2, ir.OpCos: cosMathAVX2},
+	limited:  map[ir.Op]func(d, a *float32, n uintptr) (done uintptr){ir.OpSin: sinMathAVX2, ir.OpCos: cosMathAVX2},
+	integers: integersAVX2,
 }
 
 // sets are the instruction sets of this processor, best first.

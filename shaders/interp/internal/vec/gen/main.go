@@ -319,11 +319,22 @@ func (s isa) word(word uint32, to int) {
 func f32bits(v float32) uint32 { return math.Float32bits(v) }
 
 func main() {
-	what := flag.String("loops", "arith", "the loops to write: arith, or math with the plain Go functions in -go")
+	what := flag.String("loops", "arith", "the loops to write: arith, integer, or math with the plain Go functions in -go")
 	plain := flag.String("go", "", "the file for the plain Go functions")
 	flag.Parse()
 	ConstraintExpr("amd64")
-	if *what == "math" {
+	switch *what {
+	case "arith":
+		arithmetic()
+	case "integer":
+		for _, s := range sets {
+			s.integers()
+			for _, size := range []int{16, 32, 64} {
+				s.rows(size)
+			}
+			s.splat()
+		}
+	case "math":
 		if err := writeGo(*plain); err != nil {
 			log.Fatal(err)
 		}
@@ -333,10 +344,7 @@ func main() {
 				s.math(p, vmath.Of(op))
 			}
 		}
-		Generate()
-		return
 	}
-	arithmetic()
 	Generate()
 }
 
