@@ -63,6 +63,7 @@ func allocate(size int64) (mem []byte, err error) {
 	}
 	words := make([]uint64, (size+7)/8+offsetAlign/8)
 	all := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
+	adviseHuge(all)
 	skip := -uintptr(unsafe.Pointer(&words[0])) % offsetAlign
 	return all[skip : int64(skip)+size : int64(skip)+size], nil
 }
