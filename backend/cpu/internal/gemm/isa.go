@@ -16,6 +16,9 @@ type runsFunc func(rows *[group]*float32, k, runs, skip uintptr, b *float32, bSt
 // lanes.
 type packVectorsFunc func(dst *float32, dstStep uintptr, runs *[8]uintptr, n uintptr, taps *uintptr, ntaps, channel, channels uintptr)
 
+// packPairsFunc is packVectorsFunc for two vectors at once, from two runs each.
+type packPairsFunc func(dst *float32, dstStep uintptr, runs *[8]uintptr, taps *uintptr, ntaps, channel, channels uintptr)
+
 // runTable has up to four runs of lanes of a vector: the address that lane 0 would have, perhaps outside the image and so no
 // pointer, and the mask of the lanes that are read.
 type runTable [8]uintptr
@@ -45,6 +48,7 @@ type isa struct {
 	runs      [2][8]runsFunc // as tiles
 	// packVectors is for vectors of 16; nil if there is none, and runs are copied one by one.
 	packVectors packVectorsFunc
+	packPairs   packPairsFunc
 	// For groups of one channel; nil if there are none.
 	depthwise       depthwiseFunc
 	depthwiseWeight depthwiseWeightFunc

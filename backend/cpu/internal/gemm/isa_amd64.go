@@ -22,6 +22,7 @@ var avx512 = &isa{
 		{runsAVX512x1x2, runsAVX512x2x2, runsAVX512x3x2, runsAVX512x4x2, runsAVX512x5x2, runsAVX512x6x2, runsAVX512x7x2, runsAVX512x8x2},
 	},
 	packVectors:     packVectorsAVX512,
+	packPairs:       packPairsAVX512,
 	size:            4,
 	depthwise:       depthwiseAVX512,
 	depthwiseWeight: depthwiseWeightAVX512,
@@ -37,6 +38,7 @@ var avx512 = &isa{
 		copyRows:    [3]rowsFunc{packRowsF32, packRowsF16, packRowsBF16},
 		transpose:   [3]transposeFunc{transposeF32, transposeF16, transposeBF16},
 		packVectors: packVectorsAVX512,
+		packPairs:   packPairsAVX512,
 	},
 }
 

@@ -584,6 +584,11 @@ func transposeBF16(dst *float32, dstStep uintptr, rows *[8]*byte, n uintptr)
 //go:noescape
 func packVectorsAVX512(dst *float32, dstStep uintptr, runs *[8]uintptr, n uintptr, taps *uintptr, ntaps uintptr, channel uintptr, channels uintptr)
 
+// packPairsAVX512 gathers two vectors, from two runs each, for each tap of each channel; steps, taps and the size of a channel are in bytes.
+//
+//go:noescape
+func packPairsAVX512(dst *float32, dstStep uintptr, runs *[8]uintptr, taps *uintptr, ntaps uintptr, channel uintptr, channels uintptr)
+
 // windowMaxAVX512 computes n windows in each of rows rows, which are stride (1 or 2) elements apart, rows step bytes in the result and srcStep in the image. Each takes the elements at taps, at least one, from its first one. The place of the first element of the first window is first, and placeStep more in each further row.
 //
 //go:noescape

@@ -21728,6 +21728,50 @@ tap1:
 	VZEROUPPER
 	RET
 
+// func packPairsAVX512(dst *float32, dstStep uintptr, runs *[8]uintptr, taps *uintptr, ntaps uintptr, channel uintptr, channels uintptr)
+// Requires: AVX, AVX512F
+TEXT ·packPairsAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  dstStep+8(FP), CX
+	MOVQ  runs+16(FP), DX
+	MOVQ  taps+24(FP), BX
+	MOVQ  ntaps+32(FP), SI
+	MOVQ  channel+40(FP), DI
+	MOVQ  channels+48(FP), R8
+	MOVQ  (DX), R9
+	KMOVW 8(DX), K1
+	MOVQ  16(DX), R10
+	KMOVW 24(DX), K2
+	MOVQ  32(DX), R11
+	KMOVW 40(DX), K3
+	MOVQ  48(DX), R12
+	KMOVW 56(DX), K4
+
+channel:
+	MOVQ BX, DX
+	MOVQ SI, R13
+
+tap:
+	MOVQ      (DX), R14
+	ADDQ      $0x08, DX
+	VMOVUPS.Z (R9)(R14*1), K1, Z0
+	VMOVUPS   (R10)(R14*1), K2, Z0
+	VMOVUPS   Z0, (AX)
+	VMOVUPS.Z (R11)(R14*1), K3, Z1
+	VMOVUPS   (R12)(R14*1), K4, Z1
+	VMOVUPS   Z1, 64(AX)
+	ADDQ      CX, AX
+	DECQ      R13
+	JNE       tap
+	ADDQ      DI, R9
+	ADDQ      DI, R10
+	ADDQ      DI, R11
+	ADDQ      DI, R12
+	DECQ      R8
+	JNE       channel
+	VZEROUPPER
+	RET
+
 // func windowMaxAVX512(best *float32, place *int32, step uintptr, src *float32, srcStep uintptr, rows uintptr, n uintptr, stride uintptr, taps *uintptr, ntaps uintptr, first uintptr, placeStep uintptr)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·windowMaxAVX512(SB), NOSPLIT, $0-96

@@ -216,47 +216,67 @@ func pick(dst []float32, kind Kind, src *byte, step int) {
 
 // packPanel writes what up to width windows from x on take from channels of a region to a packed panel.
 func (r *region) packPanel(s *isa, runs *runTable, panel []float32, base *float32, x, n, channels int) {
-	step := uintptr(4 * s.width())
-	for lane := 0; lane < n; {
-		end := n
-		if s.packVectors != nil {
-			var count int
-			if end, count = r.vector(runs, base, x, lane, n); count > 0 {
-				s.packVectors(&panel[lane], step, (*[8]uintptr)(runs), uintptr(count), &r.taps[0], uintptr(len(r.taps)), uintptr(4*r.channel), uintptr(channels))
-				lane = end
-				continue
+	const lanes = 16
+	step, channel := uintptr(4*s.width()), uintptr(4*r.channel)
+	ntaps, many := uintptr(len(r.taps)), uintptr(channels)
+	if s.packVectors == nil {
+		r.copyRuns(s, panel, base, x, 0, n, channels)
+		return
+	}
+	if s.packPairs != nil && n > lanes {
+		// A vector with one run has no lanes in the second, whose address is as good.
+		left := r.vector(runs[:4], base, x, 0, lanes)
+		right := r.vector(runs[4:], base, x, lanes, n)
+		if left > 0 && right > 0 {
+			if left == 1 {
+				runs[2], runs[3] = runs[0], 0
 			}
+			if right == 1 {
+				runs[6], runs[7] = runs[4], 0
+			}
+			s.packPairs(&panel[0], step, (*[8]uintptr)(runs), &r.taps[0], ntaps, channel, many)
+			return
 		}
-		for lane < end {
-			row, column := (x+lane)/r.length, (x+lane)%r.length
-			run := min(end-lane, r.length-column)
-			src := at(base, uintptr(4*(r.place(row)+column)))
-			to := 0
-			for c := range channels {
-				for _, t := range r.taps {
-					copy(panel[to+lane:to+lane+run], unsafe.Slice(at(src, uintptr(4*c*r.channel)+t), run))
-					to += s.width()
-				}
-			}
-			lane += run
+	}
+	for lane := 0; lane < n; lane += lanes {
+		end := min(lane+lanes, n)
+		if count := r.vector(runs[:], base, x, lane, end); count > 0 {
+			s.packVectors(&panel[lane], step, (*[8]uintptr)(runs), uintptr(count), &r.taps[0], ntaps, channel, many)
+		} else {
+			r.copyRuns(s, panel, base, x, lane, end, channels)
 		}
 	}
 }
 
-// vector finds the runs of the vector of windows from x + lane on, and the lane that the next one begins at. If they are too
-// many the count is 0.
-func (r *region) vector(runs *runTable, base *float32, x, lane, n int) (end, count int) {
-	const lanes = 16
-	end = min(lane+lanes, n)
+// copyRuns is packPanel for some lanes, run by run.
+func (r *region) copyRuns(s *isa, panel []float32, base *float32, x, lane, end, channels int) {
+	for lane < end {
+		row, column := (x+lane)/r.length, (x+lane)%r.length
+		run := min(end-lane, r.length-column)
+		src := at(base, uintptr(4*(r.place(row)+column)))
+		to := 0
+		for c := range channels {
+			for _, t := range r.taps {
+				copy(panel[to+lane:to+lane+run], unsafe.Slice(at(src, uintptr(4*c*r.channel)+t), run))
+				to += s.width()
+			}
+		}
+		lane += run
+	}
+}
+
+// vector finds the runs of the vector of windows from x + lane to x + end - 1, each an address and a mask. If they are more
+// than fit the count is 0.
+func (r *region) vector(runs []uintptr, base *float32, x, lane, end int) (count int) {
 	row, column := (x+lane)/r.length, (x+lane)%r.length
 	for first := lane; first < end; count++ {
 		if 2*count == len(runs) {
-			return end, 0
+			return 0
 		}
 		next := min(end, first+r.length-column)
 		place := r.place(row) + column - (first - lane)
 		runs[2*count], runs[2*count+1] = uintptr(unsafe.Pointer(base))+uintptr(4*place), 1<<(next-lane)-1<<(first-lane)
 		first, row, column = next, row+1, 0
 	}
-	return end, count
+	return count
 }

@@ -68,6 +68,7 @@ func main() {
 		k.transpose()
 	}
 	packVectors()
+	packPairs()
 	windowMax()
 	depthwise()
 	depthwiseWeight()

@@ -52,6 +52,42 @@ func packVectors() {
 	}
 }
 
+// packPairs is packVectors for 32 windows, each vector of which has at most two runs.
+func packPairs() {
+	function("packPairsAVX512", "func(dst *float32, dstStep uintptr, runs *[8]uintptr, taps *uintptr, ntaps, channel, channels uintptr)",
+		"packPairsAVX512 gathers two vectors, from two runs each, for each tap of each channel; steps, taps and the size of a channel are in bytes.")
+	dst, dstStep, runs, taps, ntaps, channel, channels := param("dst"), param("dstStep"), param("runs"), param("taps"), param("ntaps"), param("channel"), param("channels")
+	var src [4]reg.GPVirtual
+	var mask [4]reg.Register
+	for i := range src {
+		src[i], mask[i] = GP64(), K()
+		MOVQ(Mem{Base: runs, Disp: 16 * i}, src[i])
+		KMOVW(Mem{Base: runs, Disp: 16*i + 8}, mask[i])
+	}
+	t, left, at := runs, GP64(), GP64()
+	Label("channel")
+	MOVQ(taps, t)
+	MOVQ(ntaps, left)
+	Label("tap")
+	MOVQ(Mem{Base: t}, at)
+	ADDQ(Imm(8), t)
+	for v, z := range []reg.VecPhysical{reg.Z0, reg.Z1} {
+		VMOVUPS_Z(Mem{Base: src[2*v], Index: at, Scale: 1}, mask[2*v], z)
+		VMOVUPS(Mem{Base: src[2*v+1], Index: at, Scale: 1}, mask[2*v+1], z)
+		VMOVUPS(z, Mem{Base: dst, Disp: 64 * v})
+	}
+	ADDQ(dstStep, dst)
+	DECQ(left)
+	JNE(LabelRef("tap"))
+	for i := range src {
+		ADDQ(channel, src[i])
+	}
+	DECQ(channels)
+	JNE(LabelRef("channel"))
+	VZEROUPPER()
+	RET()
+}
+
 func label(name string, i int) string { return name + string(rune('0'+i)) }
 
 // table writes 16 constants.
