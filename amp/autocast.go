@@ -65,11 +65,12 @@ func DefaultDType(s *tensor.Scope) tensor.DType {
 	return tensor.Float16
 }
 
-// session holds the cast weights of a scope while Autocast calls on it are nested. The casts themselves belong to the
-// scope.
+// session holds the casts of a scope while Autocast calls on it are nested. The casts themselves belong to the scope; those that
+// gradients do not need are discarded at the end.
 type session struct {
-	depth int
-	casts map[castKey]*tensor.Tensor
+	depth   int
+	weights map[castKey]*tensor.Tensor
+	casts   []*tensor.Tensor
 }
 
 type castKey struct {
@@ -89,7 +90,7 @@ func enter(s *tensor.Scope) *session {
 	defer sessionsMu.Unlock()
 	sess := sessions[s]
 	if sess == nil {
-		sess = &session{casts: map[castKey]*tensor.Tensor{}}
+		sess = &session{weights: map[castKey]*tensor.Tensor{}}
 		sessions[s] = sess
 	}
 	sess.depth++
@@ -101,6 +102,9 @@ func leave(s *tensor.Scope, sess *session) {
 	defer sessionsMu.Unlock()
 	if sess.depth--; sess.depth == 0 {
 		delete(sessions, s)
+		for _, c := range sess.casts {
+			c.Discard()
+		}
 	}
 }
 
@@ -173,9 +177,9 @@ func (p *policy) one(t *tensor.Tensor, d tensor.DType) *tensor.Tensor {
 	key := castKey{t, t.Version(), d, true}
 	if cacheable {
 		// A cast with a gradient serves everywhere, one without only under NoGrad.
-		c := p.session.casts[key]
+		c := p.session.weights[key]
 		if key.grad = p.scope.GradEnabled(); c == nil && !key.grad {
-			c = p.session.casts[key]
+			c = p.session.weights[key]
 		}
 		if c != nil && c.Err() == nil {
 			return c
@@ -185,8 +189,9 @@ func (p *policy) one(t *tensor.Tensor, d tensor.DType) *tensor.Tensor {
 		t = p.scope.To(t) // the cast of a parameter lives as long as the step
 	}
 	c := t.Cast(d)
+	p.session.casts = append(p.session.casts, c)
 	if cacheable {
-		p.session.casts[key] = c
+		p.session.weights[key] = c
 	}
 	return c
 }

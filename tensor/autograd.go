@@ -14,6 +14,8 @@ type gradFn struct {
 	seq      uint64 // a node comes after those that made its operands
 	in       []*Tensor
 	versions []version // of the operands, when the operator was called
+	saved    []*ref    // values that backward needs
+	once     bool      // a backward pass gave up its claim on them
 	outs     []outMeta
 	scope    *Scope
 	site     site
@@ -84,6 +86,7 @@ func (c *call) record(outs []*Tensor, back func(dys []*Tensor, needs []bool) []*
 			t.fn, t.fnOut = fn, i
 		}
 	}
+	fn.save(outs)
 }
 
 // flows reports whether gradients flow to operand i.
@@ -142,18 +145,24 @@ func (t *Tensor) SetGrad(g *Tensor) {
 func (t *Tensor) ZeroGrad() { t.SetGrad(nil) }
 
 // Backward computes the gradient of t, which must have one element, for the leaves it was computed from, and adds it to
-// their Grad. The graph stays, so that it may run again.
-func (t *Tensor) Backward() error { return t.BackwardWith(nil) }
+// their Grad. It frees the values that layers discarded ([Tensor.Discard]) once they were used, so that a second Backward through such
+// layers is an error, as in PyTorch; other graphs may run again.
+func (t *Tensor) Backward() error { return t.backward(nil, true) }
 
 // BackwardWith is Backward from the gradient upstream of t, of t's shape; nil is 1 for a tensor of one element.
-func (t *Tensor) BackwardWith(upstream *Tensor) error {
+func (t *Tensor) BackwardWith(upstream *Tensor) error { return t.backward(upstream, true) }
+
+// BackwardRetain is BackwardWith that keeps the graph, as PyTorch's retain_graph=True.
+func (t *Tensor) BackwardRetain(upstream *Tensor) error { return t.backward(upstream, false) }
+
+func (t *Tensor) backward(upstream *Tensor, frees bool) error {
 	if err := t.Err(); err != nil {
 		return err
 	}
 	inner := newScope(t.scope, t.eng.dev)
 	inner.noGrad, inner.noCast = 1, true
 	defer inner.discard()
-	p := &pass{temp: inner, start: storageSerial.Load(), leaves: true}
+	p := &pass{temp: inner, start: storageSerial.Load(), leaves: true, frees: frees}
 	if err := p.seed([]*Tensor{t}, []*Tensor{upstream}); err != nil {
 		t.scope.note(err)
 		return trap(err)
@@ -248,18 +257,20 @@ type pass struct {
 	temp    *Scope // takes the temporaries; nil keeps them, for higher derivatives
 	start   uint64 // storages made in the pass have a higher serial
 	leaves  bool   // add to the leaves' Grad
+	frees   bool   // discarded values, once they were used
 	want    map[slot][]int
 	found   []*Tensor
 	reached map[slot]bool // what gradients flow to
 
 	grads map[slot]*Tensor
-	slots []slot    // in order of their first gradient, so that a pass does the same things in the same order
-	order []*gradFn // by seq, ascending
+	held  map[*ref]int // in how many slots a gradient is
+	slots []slot       // in order of their first gradient, so that a pass does the same things in the same order
+	order []*gradFn    // by seq, ascending
 }
 
 // seed checks the outputs and starts with their upstream gradients.
 func (p *pass) seed(outputs, upstream []*Tensor) error {
-	p.grads = map[slot]*Tensor{}
+	p.grads, p.held = map[slot]*Tensor{}, map[*ref]int{}
 	for i, t := range outputs {
 		if !t.needsGrad() {
 			return errorOf(ErrGrad, "element %d of tensors does not require grad and does not have a grad_fn: %s", i, describe(t))
@@ -344,12 +355,23 @@ func (p *pass) collect(fn *gradFn) {
 // add adds a gradient to a slot.
 func (p *pass) add(s slot, g *Tensor) error {
 	if old := p.grads[s]; old != nil {
+		p.drop(old)
 		g = old.Add(g)
 	} else {
 		p.slots = append(p.slots, s)
 	}
 	p.grads[s] = g
+	if g.err == nil {
+		p.held[g.ref]++
+	}
 	return g.err
+}
+
+// drop notes that a slot has given a gradient up.
+func (p *pass) drop(g *Tensor) {
+	if p.held[g.ref]--; p.held[g.ref] <= 0 {
+		delete(p.held, g.ref)
+	}
 }
 
 // run goes through the graph from the outputs to the leaves.
@@ -363,6 +385,7 @@ func (p *pass) run() error {
 				any = true
 				p.take(s, dys[i])
 				delete(p.grads, s)
+				p.drop(dys[i])
 			}
 		}
 		if !any {
@@ -397,10 +420,13 @@ func (p *pass) take(s slot, g *Tensor) {
 
 // step runs the gradient of one operator.
 func (p *pass) step(fn *gradFn, dys []*Tensor) error {
+	if fn.spent() {
+		return fn.fail(errorOf(ErrGrad, "trying to backward through the graph a second time: the first Backward freed values between layers that the gradient needs; use BackwardRetain the first time"))
+	}
 	needs := make([]bool, len(fn.in))
 	for i, t := range fn.in {
 		needs[i] = t.needsGrad() && fn.op.flows(i)
-		if err := t.freedErr(); err != nil && needs[i] {
+		if err := t.freedErr(); err != nil && needs[i] && !t.ref.given {
 			return fn.fail(err)
 		}
 		if now, then := t.version(), fn.versions[i]; now != then {
@@ -412,12 +438,10 @@ func (p *pass) step(fn *gradFn, dys []*Tensor) error {
 				i, describe(t), fn.op.Name, what))
 		}
 	}
-	mark := p.mark()
 	if p.temp != nil {
 		p.temp.origin = fn.site
 	}
 	gs := fn.backward(dys, needs)
-	var kept []*ref
 	for i, t := range fn.in {
 		if i >= len(gs) || gs[i] == nil || !needs[i] {
 			continue
@@ -436,28 +460,24 @@ func (p *pass) step(fn *gradFn, dys []*Tensor) error {
 		if err := p.add(s, g); err != nil {
 			return fn.fail(err)
 		}
-		kept = append(kept, p.grads[s].ref)
 	}
-	p.sweep(mark, kept)
+	p.sweep()
+	if p.frees && !fn.once {
+		fn.once = true
+		fn.unsave()
+	}
 	return nil
 }
 
-// mark and sweep free a step's temporaries, so that what was computed for a gradient that nobody needs is never run.
-func (p *pass) mark() int {
-	if p.temp == nil {
-		return 0
-	}
-	return len(p.temp.owned.refs)
-}
-
-func (p *pass) sweep(mark int, kept []*ref) {
+// sweep frees a step's temporaries, and the gradients that were passed on: memory is used again within the pass, and what was computed
+// for a gradient that nobody needs is never run.
+func (p *pass) sweep() {
 	if p.temp == nil {
 		return
 	}
-	refs := p.temp.owned.refs
-	out := refs[:mark]
-	for _, r := range refs[mark:] {
-		if slices.Contains(kept, r) {
+	out := p.temp.owned.refs[:0]
+	for _, r := range p.temp.owned.refs {
+		if p.held[r] > 0 {
 			out = append(out, r)
 		} else {
 			r.release()

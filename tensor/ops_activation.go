@@ -17,12 +17,12 @@ var _ = DefineElementwise(Elementwise{Name: "relu", Doc: "max(x, 0); NaN stays N
 		}
 		return x
 	}),
-	Grad: func(dy *Tensor, in ...*Tensor) []*Tensor { return []*Tensor{apply("relu_grad", dy, in[0])} }})
+	GradCall: func(c *Call, dy *Tensor) []*Tensor { return []*Tensor{apply("relu_grad", dy, c.Out)} }})
 
 // ReLU returns max(t, 0).
 func (t *Tensor) ReLU() *Tensor { return apply("relu", t) }
 
-var _ = DefineElementwise(Elementwise{Name: "relu_grad", Doc: "dy where x > 0, else 0: the gradient of relu", Inputs: []string{"dy", "x"},
+var _ = DefineElementwise(Elementwise{Name: "relu_grad", Doc: "dy where x > 0, else 0: the gradient of relu, for its operand or its result x", Inputs: []string{"dy", "x"},
 	Body: func(b *ir.Builder, in ...ir.Value) ir.Value {
 		return b.Select(b.Gt(in[1], b.ConstLike(in[1], 0)), in[0], b.ConstLike(in[0], 0))
 	},

@@ -111,6 +111,7 @@ func ScaledDotProductAttention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 	if scale == 0 {
 		scale = 1 / math.Sqrt(float64(q.Size(-1)))
 	}
+	defer c.scope.noCasts()() // what the operator is made of runs in the dtype that autocast chose for it, as in PyTorch
 	if o.Mask == nil && o.Dropout == 0 {
 		if out := c.attend(q, k, v, scale, o.Causal); out != nil {
 			return out
@@ -122,23 +123,24 @@ func ScaledDotProductAttention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 	}
 	weights := c.attentionWeights(q, k, mask, scale, o.Causal)
 	if o.Dropout > 0 {
-		weights = weights.Dropout(o.Dropout, true, o.Gen)
+		weights = through(weights, weights.Dropout(o.Dropout, true, o.Gen))
 	}
-	return weights.MatMul(v)
+	return through(weights, weights.MatMul(v))
 }
 
 // attentionWeights returns softmax(scale q k^T) over the keys that the mask, if there is one, or causal leaves.
 func (c *call) attentionWeights(q, k, mask *Tensor, scale float64, causal bool) *Tensor {
-	scores := q.MulScalar(scale).MatMul(k.Transpose(-1, -2))
+	q = q.MulScalar(scale)
+	scores := through(q, q.MatMul(k.Transpose(-1, -2)))
 	switch {
 	case causal:
-		scores = scores.MaskedFill(triangle(c.eng, c.scope, q.Size(-2), k.Size(-2), 0).LogicalNot(), math.Inf(-1))
+		scores = through(scores, scores.MaskedFill(triangle(c.eng, c.scope, q.Size(-2), k.Size(-2), 0).LogicalNot(), math.Inf(-1)))
 	case mask != nil && mask.dtype == Bool:
-		scores = scores.MaskedFill(mask.LogicalNot(), math.Inf(-1))
+		scores = through(scores, scores.MaskedFill(mask.LogicalNot(), math.Inf(-1)))
 	case mask != nil:
-		scores = scores.Add(mask)
+		scores = through(scores, scores.Add(mask))
 	}
-	return scores.Softmax(-1)
+	return through(scores, scores.Softmax(-1))
 }
 
 var _ = defineOp(OpInfo{Name: "rope", Doc: "rotary position embedding of x [..., positions, d]: pairs of features turned by angles that grow with the position", Kind: KindComposite, Class: F32, Inputs: []string{"x"},

@@ -302,7 +302,7 @@ func (c *call) biased(y *Tensor) *Tensor {
 		shape[i] = 1
 	}
 	shape[0] = c.in[2].shape[0]
-	return y.Add(c.in[2].Reshape(shape...))
+	return through(y, y.Add(c.in[2].Reshape(shape...)))
 }
 
 // convWeight is the gradient of a convolution for its weight.

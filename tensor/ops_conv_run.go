@@ -173,17 +173,19 @@ func (r *convRun) done(out *Tensor) {
 	r.c.temps = nil
 }
 
-// pieces returns how many images to do at once, if each takes so many bytes of scratch.
+// pieces returns how many images to do at once, if each takes so many bytes of scratch. Scratch is in proportion to the tensors, so that
+// a model that needs less memory for its activations needs less altogether.
 func (r *convRun) pieces(bytes ...int) int {
-	limit := int64(convScratch)
+	tensors := int64(r.n) * int64(r.convGeometry.c*Numel(r.image)+r.o*Numel(r.grid)) * int64(r.c.in[0].dtype.Size())
+	limit := min(int64(convScratch), max(2*tensors, 1<<20))
 	if most := r.c.eng.target.Caps.MaxBufferBytes; most > 0 {
 		limit = min(limit, most)
 	}
-	n := r.n
+	total := 0
 	for _, b := range bytes {
-		n = min(n, int(limit/int64(max(b, 1))))
+		total += b
 	}
-	return max(n, 1)
+	return max(1, min(r.n, int(limit/int64(max(total, 1)))))
 }
 
 func written(st *storage) binding { return binding{st: st, write: true} }

@@ -49,7 +49,8 @@ func (t *Tensor) MatMul(u *Tensor) *Tensor {
 		// One large product instead of a batch of small ones.
 		shape := slices.Clone(a.shape)
 		shape[len(shape)-1] = b.shape[1]
-		return a.Reshape(Numel(a.shape[:len(a.shape)-1]), k).matmul(c, b).Reshape(shape...)
+		y := a.Reshape(Numel(a.shape[:len(a.shape)-1]), k).matmul(c, b)
+		return through(y, y.Reshape(shape...))
 	}
 	return a.matmul(c, b)
 }
@@ -189,7 +190,8 @@ func Linear(x, w, b *Tensor) *Tensor {
 			return flat
 		}
 		c.in = append([]*Tensor{flat}, c.in[1:]...)
-		return linear(c).Reshape(shape...)
+		y := linear(c)
+		return through(y, y.Reshape(shape...))
 	}
 	return linear(c)
 }

@@ -23,11 +23,12 @@ func standardized(x *Tensor, dims []int, eps float64, centre bool) (y, scale, me
 	v := x.Detach()
 	if centre {
 		mean = v.MeanKeep(dims...)
-		v = v.Sub(mean)
+		v = through(v, v.Sub(mean))
 	}
 	variance = reduce("sum_mul", []*Tensor{v, v}, dims, true).DivScalar(n)
 	scale = variance.AddScalar(eps).Rsqrt()
 	y = v.Mul(scale)
+	v.Discard()
 	for _, t := range []*Tensor{y, scale} {
 		if t.err != nil {
 			return t, t, t, t
@@ -220,7 +221,11 @@ func (c *call) rowNorm(x *Tensor, dims int, weight, bias *Tensor, eps float64, c
 	}
 	w, back := wide(c.in[0])
 	y, _, _, _ := standardized(w, lastDims(len(x.shape), dims), eps, centre)
-	return back(affine(y, widened(weight), widened(bias)))
+	if w != c.in[0] {
+		w.Discard()
+	}
+	scaled := affine(y, widened(weight), widened(bias))
+	return through(scaled, back(scaled))
 }
 
 var _ = defineOp(OpInfo{Name: "rms_norm", Doc: "x divided by the root of its mean square over the last normalized_dims dimensions; times weight", Kind: KindComposite, Class: F32, Inputs: []string{"x", "weight"},

@@ -175,7 +175,7 @@ func (t *Tensor) LogSumExp(keepdim bool, dims ...int) *Tensor {
 		return out
 	}
 	if len(norm) == 0 {
-		return x // of one element: log e^x
+		return x.Reshape() // of one element: log e^x; a tensor of its own, because the operand may be discarded
 	}
 	if !keepdim {
 		out = out.Reshape(reducedShape(x.shape, norm, false)...)

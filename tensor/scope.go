@@ -228,6 +228,15 @@ func (s *Scope) SetCaster(c Caster) Caster {
 // NoCast is a caster that leaves operands as they are.
 func NoCast(op *OpInfo, in []*Tensor) ([]*Tensor, error) { return in, nil }
 
+// noCasts switches autocast off for results of s until the function that it returns is called.
+func (s *Scope) noCasts() (restore func()) {
+	if s == nil || s.noCast {
+		return func() {}
+	}
+	s.noCast = true
+	return func() { s.noCast = false }
+}
+
 // currentCaster returns the innermost caster in force.
 func (s *Scope) currentCaster() Caster {
 	for ; s != nil; s = s.parent {

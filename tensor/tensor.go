@@ -33,6 +33,8 @@ type ref struct {
 	st     *storage
 	done   atomic.Bool
 	scoped bool // a scope owns it
+	saves  int  // gradients that need the value
+	given  bool // up by Discard: it goes when no gradient needs it
 }
 
 // release gives the claim up; a second call does nothing.
@@ -170,6 +172,8 @@ func (t *Tensor) freedErr() error {
 		return errorOf(ErrFreed, "this tensor (%s) is gone: its device was closed", describe(t))
 	case !t.ref.done.Load():
 		return nil
+	case t.ref.given:
+		return errorOf(ErrFreed, "this tensor (%s) is gone: it was discarded after its last use, as values between a model's layers are; Keep, where it is computed, prevents that", describe(t))
 	case t.scope != nil && t.scope.closed:
 		return errorOf(ErrFreed, "this tensor (%s) was freed when its scope was closed; Keep moves a tensor out of its scope", describe(t))
 	}

@@ -40,18 +40,33 @@ func NewDecoderBlock(width, heads int, dropout float64, opts ...Option) *Decoder
 
 // Forward maps [n, positions, width] to the same shape. Each position sees itself and those before.
 func (b *DecoderBlock) Forward(x *tensor.Tensor) *tensor.Tensor {
-	y := b.QKV.Forward(b.LN1.Forward(x))
+	h := b.LN1.Forward(x)
+	y := through(h, b.QKV.Forward(h))
 	parts := y.Chunk(3, -1)
 	if len(parts) != 3 {
 		return parts[0] // failed
 	}
+	y.Discard()
 	q, k, v := splitHeads(parts[0], b.heads), splitHeads(parts[1], b.heads), splitHeads(parts[2], b.heads)
 	o := tensor.AttentionOptions{Causal: true}
 	if b.Training() && b.dropout > 0 {
 		o.Dropout, o.Gen = b.dropout, b.gen
 	}
-	x = x.Add(b.drop(b.Proj.Forward(joinHeads(tensor.ScaledDotProductAttention(q, k, v, o)))))
-	return x.Add(b.drop(b.Out.Forward(b.FC.Forward(b.LN2.Forward(x)).GELUTanh())))
+	h = tensor.ScaledDotProductAttention(q, k, v, o)
+	for _, t := range []*tensor.Tensor{q, k, v} {
+		t.Discard()
+	}
+	h = through(h, joinHeads(h))
+	h = through(h, b.Proj.Forward(h))
+	h = through(h, b.drop(h))
+	x = through(h, x.Add(h))
+
+	h = b.LN2.Forward(x)
+	h = through(h, b.FC.Forward(h))
+	h = through(h, h.GELUTanh())
+	h = through(h, b.Out.Forward(h))
+	h = through(h, b.drop(h))
+	return through(x, through(h, x.Add(h)))
 }
 
 func (b *DecoderBlock) drop(x *tensor.Tensor) *tensor.Tensor {
@@ -66,7 +81,9 @@ func splitHeads(x *tensor.Tensor, heads int) *tensor.Tensor {
 	if x.Err() != nil || x.Dim() != 3 || heads < 1 {
 		return x // the operator that comes next says what is wrong with the shape
 	}
-	return x.Reshape(x.Size(0), x.Size(1), heads, -1).Transpose(1, 2)
+	y := x.Reshape(x.Size(0), x.Size(1), heads, -1)
+	x.Discard() // one of the parts of a projection
+	return through(y, y.Transpose(1, 2))
 }
 
 // joinHeads turns [n, heads, t, d] into [n, t, heads*d].
@@ -74,7 +91,8 @@ func joinHeads(x *tensor.Tensor) *tensor.Tensor {
 	if x.Err() != nil || x.Dim() != 4 {
 		return x
 	}
-	return x.Transpose(1, 2).Flatten(2, 3)
+	y := x.Transpose(1, 2)
+	return through(y, y.Flatten(2, 3))
 }
 
 // DecoderConfig is the size of a [Decoder].
@@ -137,9 +155,10 @@ func (d *Decoder) Forward(tokens *tensor.Tensor) *tensor.Tensor {
 	if x.Err() != nil {
 		return x
 	}
-	x = x.Add(d.Pos.Weight.Narrow(0, 0, tokens.Size(-1)))
+	x = through(x, x.Add(d.Pos.Weight.Narrow(0, 0, tokens.Size(-1))))
 	for _, b := range d.Blocks.modules {
-		x = b.Forward(x)
+		x = through(x, b.Forward(x))
 	}
-	return d.Head.Forward(d.LN.Forward(x))
+	x = through(x, d.LN.Forward(x))
+	return through(x, d.Head.Forward(x))
 }

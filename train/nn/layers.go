@@ -122,12 +122,35 @@ func NewSequential(modules ...Module) *Sequential {
 	return s
 }
 
-// Forward applies the chain.
+// Forward applies the chain. What a layer of this package hands to another one is discarded once gradients do not need it
+// ([tensor.Tensor.Discard]).
 func (s *Sequential) Forward(x *tensor.Tensor) *tensor.Tensor {
+	given := true // x is the caller's, or a module of somebody else may have kept it
 	for _, m := range s.modules {
-		x = m.Forward(x)
+		y := m.Forward(x)
+		if !given && forgets(m) {
+			through(x, y)
+		}
+		x, given = y, !forgets(m) || given && y == x
 	}
 	return x
+}
+
+// forgets reports whether a module is known not to keep its input or output.
+func forgets(m Module) bool {
+	switch m.(type) {
+	case *Linear, *Conv, *ConvTranspose, *Activation, *Dropout, *LayerNorm, *RMSNorm, *GroupNorm, *BatchNorm:
+		return true
+	}
+	return false
+}
+
+// through discards x once y was computed of it, and returns y. Some operators return their operand.
+func through(x, y *tensor.Tensor) *tensor.Tensor {
+	if x != y {
+		x.Discard()
+	}
+	return y
 }
 
 // Len returns the number of modules.
