@@ -9,7 +9,7 @@
 // # Invariants
 //
 //   - Results are within 2 ULP for every float32, subnormal ones too; infinities, NaN and the sign of zero are as in C.
-//     Most are within 1 ULP; the tests of package interp/internal/vec state the bound of each function.
+//     exp and exp2 are within 1 ULP; the tests of package interp/internal/vec state the bound of each function.
 //   - Every operation rounds to nearest even, once; [Fma] and [Fnma] round the sum of the exact product once. Subnormal
 //     numbers are not flushed.
 //   - A program has no branches, and no instruction faults. A function with a [Func.Limit] leaves other arguments to its user.

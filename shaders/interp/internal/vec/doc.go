@@ -1,10 +1,15 @@
-// Package vec has loops over float32 slices in vector instructions.
+// Package vec has loops over slices of float32 and 32-bit integers in vector instructions.
 //
 // # Overview
 //
-// The functions return the loops of an operation: [Arith], [Compare], [Select], [Fma] and [Unary]. They are assembly for AVX-512 and AVX2, chosen
-// when the program starts. A loop does as many elements as fill its vectors and returns how many that were; its caller
-// does the rest. Where there are no such instructions, the functions return nil for all loops.
+// The functions return the loops of an operation: [Arith], [Compare], [Select], [Fma], [Unary], [Integer] and so on. They
+// are assembly for AVX-512 and AVX2, chosen when the program starts. A loop does as many elements as fill its vectors and
+// returns how many that were; its caller does the rest. Where there are no such instructions, the functions return nil for
+// all loops.
+//
+// [Math] and [Scalar] have the math functions of package vmath, for all elements and on every processor: where there are
+// no vector instructions, in plain Go, which has the same bits but is some ten times slower than the functions of package
+// math where the processor has no fused multiplication and addition of float32 that Go uses (it has on arm64).
 //
 // # Invariants
 //

@@ -2766,7 +2766,7 @@ loop:
 	RET
 
 // func rows64AVX512(d *byte, a *byte, n uintptr, dstep uintptr, astep uintptr)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·rows64AVX512(SB), NOSPLIT, $0-40
 	MOVQ d+0(FP), AX
 	MOVQ a+8(FP), CX
@@ -2775,12 +2775,13 @@ TEXT ·rows64AVX512(SB), NOSPLIT, $0-40
 	MOVQ astep+32(FP), SI
 
 loop:
-	VMOVUPS (CX), Z0
-	VMOVUPS Z0, (AX)
-	ADDQ    SI, CX
-	ADDQ    BX, AX
-	DECQ    DX
-	JNE     loop
+	PREFETCHT1 256(CX)
+	VMOVUPS    (CX), Z0
+	VMOVUPS    Z0, (AX)
+	ADDQ       SI, CX
+	ADDQ       BX, AX
+	DECQ       DX
+	JNE        loop
 	VZEROUPPER
 	RET
 
@@ -6003,7 +6004,7 @@ loop:
 	RET
 
 // func rows64AVX2(d *byte, a *byte, n uintptr, dstep uintptr, astep uintptr)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·rows64AVX2(SB), NOSPLIT, $0-40
 	MOVQ d+0(FP), AX
 	MOVQ a+8(FP), CX
@@ -6012,14 +6013,15 @@ TEXT ·rows64AVX2(SB), NOSPLIT, $0-40
 	MOVQ astep+32(FP), SI
 
 loop:
-	VMOVUPS (CX), Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y1
-	VMOVUPS Y1, 32(AX)
-	ADDQ    SI, CX
-	ADDQ    BX, AX
-	DECQ    DX
-	JNE     loop
+	PREFETCHT1 256(CX)
+	VMOVUPS    (CX), Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y1
+	VMOVUPS    Y1, 32(AX)
+	ADDQ       SI, CX
+	ADDQ       BX, AX
+	DECQ       DX
+	JNE        loop
 	VZEROUPPER
 	RET
 

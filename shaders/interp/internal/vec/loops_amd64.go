@@ -184,11 +184,6 @@ func fromBF16AVX512(d *float32, a *uint16, n uintptr)
 //go:noescape
 func toBF16AVX512(d *uint16, a *float32, n uintptr)
 
-// sqrtAVX512 computes n elements, a multiple of 16: d = sqrt a.
-//
-//go:noescape
-func sqrtAVX512(d *float32, a *float32, n uintptr)
-
 // roundAVX512 computes n elements, a multiple of 16: d = round a.
 //
 //go:noescape
@@ -398,11 +393,6 @@ func fromBF16AVX2(d *float32, a *uint16, n uintptr)
 //
 //go:noescape
 func toBF16AVX2(d *uint16, a *float32, n uintptr)
-
-// sqrtAVX2 computes n elements, a multiple of 8: d = sqrt a.
-//
-//go:noescape
-func sqrtAVX2(d *float32, a *float32, n uintptr)
 
 // roundAVX2 computes n elements, a multiple of 8: d = round a.
 //

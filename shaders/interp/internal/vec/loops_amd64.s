@@ -1778,44 +1778,6 @@ end:
 	VZEROUPPER
 	RET
 
-// func sqrtAVX512(d *float32, a *float32, n uintptr)
-// Requires: AVX, AVX512F
-TEXT ·sqrtAVX512(SB), NOSPLIT, $0-24
-	MOVQ a+8(FP), AX
-	MOVQ d+0(FP), CX
-	MOVQ n+16(FP), DX
-	XORQ BX, BX
-	SUBQ $0x40, DX
-	JCS  rest
-
-loop:
-	VSQRTPS (AX)(BX*4), Z0
-	VMOVUPS Z0, (CX)(BX*4)
-	VSQRTPS 64(AX)(BX*4), Z1
-	VMOVUPS Z1, 64(CX)(BX*4)
-	VSQRTPS 128(AX)(BX*4), Z2
-	VMOVUPS Z2, 128(CX)(BX*4)
-	VSQRTPS 192(AX)(BX*4), Z3
-	VMOVUPS Z3, 192(CX)(BX*4)
-	ADDQ    $0x40, BX
-	SUBQ    $0x40, DX
-	JCC     loop
-
-rest:
-	ADDQ $0x40, DX
-	JEQ  end
-
-single:
-	VSQRTPS (AX)(BX*4), Z0
-	VMOVUPS Z0, (CX)(BX*4)
-	ADDQ    $0x10, BX
-	SUBQ    $0x10, DX
-	JNE     single
-
-end:
-	VZEROUPPER
-	RET
-
 // func roundAVX512(d *float32, a *float32, n uintptr)
 // Requires: AVX, AVX512F
 TEXT ·roundAVX512(SB), NOSPLIT, $0-24
@@ -3949,44 +3911,6 @@ single:
 	ADDQ         $0x08, BX
 	SUBQ         $0x08, DX
 	JNE          single
-
-end:
-	VZEROUPPER
-	RET
-
-// func sqrtAVX2(d *float32, a *float32, n uintptr)
-// Requires: AVX
-TEXT ·sqrtAVX2(SB), NOSPLIT, $0-24
-	MOVQ a+8(FP), AX
-	MOVQ d+0(FP), CX
-	MOVQ n+16(FP), DX
-	XORQ BX, BX
-	SUBQ $0x20, DX
-	JCS  rest
-
-loop:
-	VSQRTPS (AX)(BX*4), Y0
-	VMOVUPS Y0, (CX)(BX*4)
-	VSQRTPS 32(AX)(BX*4), Y1
-	VMOVUPS Y1, 32(CX)(BX*4)
-	VSQRTPS 64(AX)(BX*4), Y2
-	VMOVUPS Y2, 64(CX)(BX*4)
-	VSQRTPS 96(AX)(BX*4), Y3
-	VMOVUPS Y3, 96(CX)(BX*4)
-	ADDQ    $0x20, BX
-	SUBQ    $0x20, DX
-	JCC     loop
-
-rest:
-	ADDQ $0x20, DX
-	JEQ  end
-
-single:
-	VSQRTPS (AX)(BX*4), Y0
-	VMOVUPS Y0, (CX)(BX*4)
-	ADDQ    $0x08, BX
-	SUBQ    $0x08, DX
-	JNE     single
 
 end:
 	VZEROUPPER

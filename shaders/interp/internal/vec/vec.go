@@ -19,7 +19,6 @@ const (
 	Le
 	Gt
 	Ge
-	Sqrt
 	Neg
 	Abs
 	Round // to even
@@ -95,7 +94,7 @@ func Fma() func(d, a, b, c []float32) int {
 	return best.fma
 }
 
-// Unary returns the loop of an operation from Sqrt on; nil if there is none.
+// Unary returns the loop of an operation from Neg to Trunc; nil if there is none.
 func Unary(op Op) func(d, a []float32) int {
 	if best == nil {
 		return nil

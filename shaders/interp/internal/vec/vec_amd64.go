@@ -27,7 +27,7 @@ var avx512 = &set{
 	choose: selection(16, selectVVAVX512, selectVSAVX512, selectSVAVX512),
 	fma:    ternary(16, fmaVVVAVX512),
 	unary: map[Op]func(d, a []float32) int{
-		Sqrt: unary(16, sqrtAVX512), Neg: unary(16, negAVX512), Abs: unary(16, absAVX512),
+		Neg: unary(16, negAVX512), Abs: unary(16, absAVX512),
 		Round: unary(16, roundAVX512), Floor: unary(16, floorAVX512), Ceil: unary(16, ceilAVX512), Trunc: unary(16, truncAVX512),
 	},
 	half: &Halves{
@@ -65,7 +65,7 @@ var avx2 = &set{
 	choose: selection(8, selectVVAVX2, selectVSAVX2, selectSVAVX2),
 	fma:    ternary(8, fmaVVVAVX2),
 	unary: map[Op]func(d, a []float32) int{
-		Sqrt: unary(8, sqrtAVX2), Neg: unary(8, negAVX2), Abs: unary(8, absAVX2),
+		Neg: unary(8, negAVX2), Abs: unary(8, absAVX2),
 		Round: unary(8, roundAVX2), Floor: unary(8, floorAVX2), Ceil: unary(8, ceilAVX2), Trunc: unary(8, truncAVX2),
 	},
 	half: &Halves{

@@ -186,7 +186,6 @@ func TestFmaAndUnary(t *testing.T) {
 		a, b, c := values(r, n), values(r, n), values(r, n)
 		checkFloats(t, "fma", n, 16, func(d []float32) int { return s.fma(d, a, b, c) }, func(i int) float32 { return float32(a[i]*b[i]) + c[i] })
 		for op, def := range map[Op]func(x float32) float32{
-			Sqrt:  func(x float32) float32 { return float32(math.Sqrt(float64(x))) },
 			Neg:   func(x float32) float32 { return -x },
 			Abs:   func(x float32) float32 { return float32(math.Abs(float64(x))) },
 			Round: func(x float32) float32 { return float32(math.RoundToEven(float64(x))) },

@@ -16,6 +16,9 @@ func (s isa) rows(size int) {
 	Doc(fmt.Sprintf("rows%d%s copies n > 0 rows of %d bytes, dstep and astep bytes apart.", size, s.name, size))
 	d, a, n, dstep, astep := param("d"), param("a"), param("n"), param("dstep"), param("astep")
 	Label("loop")
+	if size == 64 { // more rows than the processor follows: the rows go on in the next calls
+		PREFETCHT1(Mem{Base: a, Disp: 256})
+	}
 	for at := 0; at < size; at += 4 * s.lanes {
 		r := s.reg[at/(4*s.lanes)]
 		var part reg.Register = r
