@@ -4,7 +4,7 @@
 //
 // Kernels run on the block executor of package interp, on as many cores as GOMAXPROCS allows. Matrix products
 // (kernels whose template is a lib.MatMul) run as native programs: those that accumulate in float32 by package
-// internal/gemm, which has assembly for AVX-512 and AVX2; others are packed so that each result is a dot product of two
+// internal/gemm, which has assembly for AVX-512, AVX2 and NEON; others are packed so that each result is a dot product of two
 // contiguous rows.
 //
 // # Invariants

@@ -11,7 +11,7 @@
 //     Matrix Multiplication", 2008). float16 and bfloat16 become float32 while they are packed.
 //
 // The kernels are assembly for AVX-512 (8 rows by 32 columns) and AVX2 with FMA (6 by 16), chosen when the program
-// starts, and plain Go elsewhere. Directory gen writes the assembly.
+// starts, NEON for arm64 (8 by 8), and plain Go elsewhere. Directory gen writes the assembly.
 //
 // # Invariants
 //
@@ -31,4 +31,5 @@
 package gemm
 
 //go:generate go run -C gen . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg gemm
+//go:generate go run -C gen . arm64 ../kernels_arm64.s ../kernels_arm64.go
 //go:generate go test -run ^TestGenerated$ -record .

@@ -3,7 +3,7 @@ package gemm
 // dotShape says whether dot products are the way: nothing then has to be packed, but the partial sums of each result are
 // added at the end, and nothing is kept in the caches along K.
 func (t *task) dotShape() bool {
-	if t.K < 32 || !t.a.contiguous(t.K) {
+	if t.isa.dotRows == 0 || t.K < 32 || !t.a.contiguous(t.K) {
 		return false
 	}
 	if !t.b.contiguous(t.K) { // if it is narrow, a transposition is cheap and tiles would be mostly edges

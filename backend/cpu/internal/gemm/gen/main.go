@@ -3,6 +3,9 @@
 package main
 
 import (
+	"log"
+	"os"
+
 	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/reg"
@@ -39,6 +42,12 @@ func function(name, signature, comment string) {
 }
 
 func main() {
+	if len(os.Args) == 4 && os.Args[1] == "arm64" {
+		if err := writeARM64(os.Args[2], os.Args[3]); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	ConstraintExpr("amd64")
 	for _, s := range []isa{avx512, avx2} {
 		for _, vecs := range []int{1, 2} {
