@@ -227,9 +227,14 @@ func (t *Tensor) CopyFrom(u *Tensor) error {
 	if shape, err := BroadcastShapes(t.shape, u.shape); err != nil || !slices.Equal(shape, t.shape) {
 		return c.shapeFail("cannot copy shape %v to shape %v", u.shape, t.shape).err
 	}
-	u = u.Detach().To(t.eng.dev)
+	// Each of these has a claim of its own on u's memory, which must not wait for the collector.
+	alias := u.Detach()
+	defer alias.Free()
+	u = alias.To(t.eng.dev)
+	defer u.Free()
 	if u.err == nil && u.ref.st == t.ref.st {
 		u = u.Clone()
+		defer u.Free()
 	}
 	if u.err != nil {
 		return u.err

@@ -55,3 +55,30 @@ func TestCastTo(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestCopyFromHoldsNothing: a source without a scope can give its memory back right after it was copied, without the collector.
+func TestCopyFromHoldsNothing(t *testing.T) {
+	dev := gpuLike(t)
+	dst := Zeros(dev, Float32, 1000)
+	if err := Synchronize(dev); err != nil {
+		t.Fatal(err)
+	}
+	before := MemoryStats(dev).AllocatedBytes.Current
+	for _, from := range []backend.Device{dev, CPU()} {
+		src := Full(from, Float32, 3, 1000)
+		if err := dst.CopyFrom(src); err != nil {
+			t.Fatal(err)
+		}
+		src.Free()
+		if err := dst.CopyFrom(dst); err != nil { // of its own memory, too
+			t.Fatal(err)
+		}
+		v, err := dst.CPU().Float32s()
+		if err != nil || v[999] != 3 {
+			t.Errorf("%v %v, want 3", v[999], err)
+		}
+		if now := MemoryStats(dev).AllocatedBytes.Current; now != before {
+			t.Errorf("from %s: %d bytes after the copy, %d before", from.Info(), now, before)
+		}
+	}
+}
