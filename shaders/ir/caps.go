@@ -9,6 +9,7 @@ type Caps struct {
 	F64        bool // double precision; without it a kernel that uses F64 is an error
 	MaxLanes   int  // widest vector value (4 in Vulkan, 16 in OpenCL)
 	NativeMath MathSet
+	FMA        bool // Fma is one instruction and rounds once: the replacements of math functions use it
 
 	MaxInvocations int    // invocations in a workgroup
 	MaxLocal       [3]int // workgroup size in each dimension

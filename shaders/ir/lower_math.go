@@ -25,7 +25,7 @@ func lowerMath(k *Kernel, caps Caps) (*Kernel, error) {
 		for i, x := range xs {
 			xs[i] = r.Convert(x, F32)
 		}
-		m := mathBuilder{Builder: r.Builder, lanes: in.Type.Lanes}
+		m := mathBuilder{Builder: r.Builder, lanes: in.Type.Lanes, fma: r.caps.FMA, exact: r.caps.FMA && r.caps.NativeMath.Has(OpExp)}
 		r.set(in, r.Convert(fill(m, xs...), in.Type.Kind))
 		return true
 	})

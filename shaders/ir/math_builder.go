@@ -9,9 +9,13 @@ import "math"
 // compiler may assume that there is none; NaN and infinities are found by their bits), and no reliance on a division
 // better than Vulkan's 2.5 ULP. So all devices that round + - * to nearest give the same bits, up to their division and
 // square root and to flushed subnormal numbers.
+//
+// A device that asks for it ([Caps].FMA) gets polynomials of fused operations, and exponentials by its own function.
 type mathBuilder struct {
 	*Builder
 	lanes int
+	fma   bool
+	exact bool // the device's Exp is as good as the replacement
 }
 
 var (
@@ -55,11 +59,19 @@ func (m mathBuilder) number(x Value) Value {
 
 const infBits32 = 0x7f800000
 
+// mulAdd returns x*y + z.
+func (m mathBuilder) mulAdd(x, y, z Value) Value {
+	if m.fma {
+		return m.Fma(x, y, z)
+	}
+	return m.Add(m.Mul(x, y), z)
+}
+
 // poly evaluates a polynomial of z by Horner's rule, coefficients from the highest degree down.
 func (m mathBuilder) poly(z Value, coeffs ...float64) Value {
 	y := m.c(coeffs[0])
 	for _, c := range coeffs[1:] {
-		y = m.Add(m.Mul(y, z), m.c(c))
+		y = m.mulAdd(y, z, m.c(c))
 	}
 	return y
 }

@@ -13,6 +13,9 @@ const (
 // expReduce returns k (as F32) and r for finite x.
 func (m mathBuilder) expReduce(x Value) (k, r Value) {
 	k = m.Round(m.Mul(x, m.c(math.Log2E)))
+	if m.fma {
+		return k, m.Fma(k, m.c(-ln2Low), m.Fma(k, m.c(-ln2High), x))
+	}
 	return k, m.Sub(m.Sub(x, m.Mul(k, m.c(ln2High))), m.Mul(k, m.c(ln2Low)))
 }
 
@@ -20,11 +23,14 @@ func (m mathBuilder) expReduce(x Value) (k, r Value) {
 func (m mathBuilder) expTail(r Value) Value {
 	p := m.poly(r, 0.000198527617612853646278381, 0.00139304355252534151077271, 0.00833336077630519866943359,
 		0.0416664853692054748535156, 0.166666671633720397949219, 0.5)
-	return m.Add(m.Mul(m.Mul(r, r), p), r)
+	return m.mulAdd(m.Mul(r, r), p, r)
 }
 
 // expShifted returns e^x * 2^shift for x in [-104, 90].
 func (m mathBuilder) expShifted(x Value, shift int32) Value {
+	if m.exact && shift == 0 {
+		return m.Exp(x)
+	}
 	k, r := m.expReduce(x)
 	return m.scale(m.Add(m.expTail(r), m.c(1)), m.Add(m.Convert(k, I32), m.i(shift)))
 }
@@ -48,7 +54,7 @@ func (m mathBuilder) exp2(x Value) Value {
 // exp2Fraction returns 2^f for |f| <= 1/2.
 func (m mathBuilder) exp2Fraction(f Value) Value {
 	p := m.poly(f, 0.1535920892e-3, 0.1339262701e-2, 0.9618384764e-2, 0.5550347269e-1, 0.2402264476, 0.6931471825)
-	return m.Add(m.Mul(p, f), m.c(1))
+	return m.mulAdd(p, f, m.c(1))
 }
 
 // expm1 is 2^k ((e^r - 1) + (1 - 2^-k)). Below -60 it is -1 to the last bit; tiny x is its own result, which also keeps
@@ -93,7 +99,7 @@ func (m mathBuilder) tanh(x Value) Value {
 	a := m.Min(m.Abs(m.number(x)), m.c(10))
 	z := m.Mul(a, a)
 	p := m.poly(z, -5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)
-	small := m.Add(m.Mul(m.Mul(p, z), a), a)
+	small := m.mulAdd(m.Mul(p, z), a, a)
 	large := m.Sub(m.c(1), m.Div(m.c(2), m.Add(m.expShifted(m.Add(a, a), 0), m.c(1))))
 	y := m.Select(m.Lt(a, m.c(0.625)), small, large)
 	return m.unlessNaN(x, m.unlessTiny(x, m.withSign(y, m.sign(x))))
@@ -106,10 +112,10 @@ func (m mathBuilder) erf(x Value) Value {
 	a := m.Min(m.Abs(m.number(x)), m.c(4))
 	s := m.Mul(a, a)
 	p := m.poly(s, -5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1)
-	small := m.Select(m.Lt(a, m.c(1e-30)), m.Mul(a, m.c(1.1283791670955126)), m.Add(m.Mul(p, a), a))
+	small := m.Select(m.Lt(a, m.c(1e-30)), m.Mul(a, m.c(1.1283791670955126)), m.mulAdd(p, a, a))
 	q := m.poly(a, -1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1, -6.34846687e-1,
 		-1.28717512e-1)
-	large := m.Sub(m.c(1), m.expShifted(m.Sub(m.Mul(q, a), a), 0))
+	large := m.Sub(m.c(1), m.expShifted(m.mulAdd(q, a, m.Neg(a)), 0))
 	y := m.Select(m.Gt(a, m.c(0.927734375)), large, small)
 	return m.unlessNaN(x, m.withSign(y, m.sign(x)))
 }

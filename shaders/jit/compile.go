@@ -17,6 +17,7 @@ type machineCode struct {
 func caps(k *ir.Kernel) ir.Caps {
 	c := ir.InterpCaps()
 	c.NativeMath = ir.MathOps(ir.OpSqrt, ir.OpExp, ir.OpFloor, ir.OpCeil, ir.OpTrunc, ir.OpRound)
+	c.FMA = true
 	wide := false
 	k.Walk(func(in *ir.Instr) {
 		wide = wide || is64(in.Type.Kind) || in.Mem != nil && is64(in.Mem.Kind)

@@ -42,9 +42,10 @@ type altKey struct {
 }
 
 const (
-	altVector  = iota // of a general register or affine value; of the constant bits
-	altGeneral        // of a vector's lane 0, a parameter (bits), a constant
-	altMask           // of a general register
+	altVector   = iota // of a general register or affine value; of the constant bits
+	altGeneral         // of a vector's lane 0, a parameter (bits), a constant
+	altMask            // of a general register
+	altQuotient        // of general registers, the divisor in bits
 )
 
 // openLoop is a loop whose body is being emitted.

@@ -292,7 +292,13 @@ func (g *generator) generalOp(in *ir.Instr, args []value) value {
 			}
 			return result(g.divideBy(g.generalOf(x, kind), uint32(y.bits), in.Op == ir.OpRem))
 		}
-		return result(g.divideGeneral(kind, in.Op == ir.OpRem, g.generalOf(x, kind), g.generalOf(y, kind)))
+		xr, yr := g.generalOf(x, kind), g.generalOf(y, kind)
+		q := g.alt(altKey{reg: xr, bits: uint64(yr), form: altQuotient, level: g.level, size: uint8(kind)}, g.level, func() vreg { return g.divideGeneral(kind, xr, yr) })
+		if in.Op == ir.OpDiv {
+			return result(q)
+		}
+		back := g.generalBinary(ir.OpMul, wide, q, value{place: atGeneral, reg: yr})
+		return result(g.generalBinary(ir.OpSub, wide, xr, value{place: atGeneral, reg: back}))
 	case ir.OpMin, ir.OpMax:
 		cc := byte(ccB)
 		switch {
@@ -377,7 +383,7 @@ func fold(o ir.Op, x, y uint32) (uint32, bool) {
 }
 
 // divideGeneral divides; a divisor of 0 is taken as 1, because the division may have moved in front of what guards it (see checkDivisor).
-func (g *generator) divideGeneral(kind ir.Kind, rem bool, x, y vreg) vreg {
+func (g *generator) divideGeneral(kind ir.Kind, x, y vreg) vreg {
 	return g.op(general, func(a *asm, r []int) {
 		wide := kind != ir.U32
 		if kind == ir.I32 {
@@ -392,7 +398,7 @@ func (g *generator) divideGeneral(kind ir.Kind, rem bool, x, y vreg) vreg {
 		if kind == ir.U32 {
 			a.movImm(tempG3, 0)
 			a.unary(digitDiv, false, tempG2)
-			a.mov(true, r[0], quotientOr(rem))
+			a.mov(true, r[0], rax)
 			return
 		}
 		// The quotient of the smallest number by -1 has no place in 64 bits.
@@ -406,10 +412,7 @@ func (g *generator) divideGeneral(kind ir.Kind, rem bool, x, y vreg) vreg {
 		a.byte(0x48, 0x99) // cqo
 		a.unary(digitIdiv, true, tempG2)
 		a.place(done)
-		a.mov(kind == ir.I64, r[0], quotientOr(rem))
-		if kind == ir.I32 {
-			a.rr(opMOV, false, r[0], r[0])
-		}
+		a.rr(opMOV, kind == ir.I64, r[0], rax)
 	}, x, y)
 }
 

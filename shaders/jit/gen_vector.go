@@ -181,6 +181,9 @@ func (g *generator) fma(o opcode, x, y, z ir.Value, t ir.Type) vreg {
 		return g.three(vADDPS.sized(size), l, p, g.operand(z))
 	}
 	xr := g.vector(x)
+	if yo := g.operand(y); yo.mem != nil && !g.inMemory(z) {
+		return g.fmaFactor(l, size, xr, yo, g.vector(z))
+	}
 	zo := g.operand(z)
 	if zo.mem != nil {
 		return g.fmaMem(l, size, xr, g.vector(y), zo)
@@ -198,6 +201,19 @@ func (g *generator) fmaMem(l byte, size int, x, y vreg, z operand) vreg {
 		}
 		a.rrm(vFMADD213PS.sized(size), form{length: l, broadcast: true}, r[0], other, z.mem(a))
 	}, x, y)
+}
+
+// fmaFactor is fma with a factor in memory.
+func (g *generator) fmaFactor(l byte, size int, x vreg, y operand, z vreg) vreg {
+	return g.op(vector, func(a *asm, r []int) {
+		f := form{length: l, broadcast: true}
+		if r[0] == r[2] {
+			a.rrm(vFMADD231PS.sized(size), f, r[0], r[1], y.mem(a))
+			return
+		}
+		moveVector(a, r[0], r[1])
+		a.rrm(vFMADD132PS.sized(size), f, r[0], r[2], y.mem(a))
+	}, x, z)
 }
 
 func (g *generator) fmaReg(l byte, size int, x, y, z vreg) vreg {
