@@ -333,6 +333,24 @@ func (b *Builder) For(lo, hi, step Value, body func(i Value)) {
 	in.Blocks = []*Block{b.block(func() { body(b.Emit(OpLoopVar, lo.Type, 0, nil)) })}
 }
 
+// Interleave runs the functions and mixes the instructions that they append, taking one of each in turn: work on several
+// independent values then waits for itself less on a CPU, whose view of the instructions ahead is bounded.
+func (b *Builder) Interleave(parts ...func()) {
+	blocks := make([]*Block, len(parts))
+	most := 0
+	for i, f := range parts {
+		blocks[i] = b.block(f)
+		most = max(most, len(blocks[i].Instrs))
+	}
+	for i := range most {
+		for _, p := range blocks {
+			if i < len(p.Instrs) {
+				b.cur.Instrs = append(b.cur.Instrs, p.Instrs[i])
+			}
+		}
+	}
+}
+
 // Range is For from 0 to n (U32) in steps of 1.
 func (b *Builder) Range(n Value, body func(i Value)) { b.For(b.U32(0), n, b.U32(1), body) }
 

@@ -52,7 +52,7 @@ func (e *Elementwise) Launch(t Target) (groups [3]int, params []uint32, err erro
 		return [3]int{0, 1, 1}, params, nil
 	}
 	groups, err = t.fold(e.what(), s.groups(p))
-	if err == nil && uint64(groups[0])*uint64(groups[1])*uint64(s.local*s.vectors*s.width) > 1<<32 {
+	if err == nil && uint64(groups[0])*uint64(groups[1])*uint64(s.local*s.vectors*s.width*max(s.mixed, 1)) > 1<<32 {
 		err = fmt.Errorf("%s: shape %v has %d elements, too many for 32-bit indices; split the tensor", e.what(), e.Shape, p.size)
 	}
 	return groups, params, err
@@ -248,6 +248,9 @@ func (p *plan) key() string {
 	}
 	if p.tiled {
 		sb.WriteString("|tiled")
+	}
+	if p.long() {
+		sb.WriteString("|long")
 	}
 	for _, g := range p.geometry[p.params:] {
 		fmt.Fprintf(&sb, "|%s=%d", g.name, g.value)

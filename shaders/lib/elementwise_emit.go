@@ -15,6 +15,21 @@ type elementShape struct {
 	tiled   bool // invocations go along the last but one dimension first
 	blocked bool // a workgroup stays in one row, so that only group numbers are divided
 	tail    bool // the inner dimension may end within a chunk
+	mixed   int  // chunks that an invocation does at once, their instructions interleaved; 0 is one
+}
+
+// A CPU looks a few hundred instructions ahead. A long body alone fills that, and where each of its operators waits for the one
+// before, as in a chain of nine tanh, the units idle: interleaving the instructions of four chunks made that chain 2.7 times
+// as fast on PoCL. longBody is the number of operators of such a body, and longBuffers bounds the operands, which
+// take registers.
+const (
+	longBody    = 6
+	longBuffers = 8
+	mixedChunks = 4
+)
+
+func (p *plan) long() bool {
+	return len(p.dims) == 1 && len(p.e.Ops) >= longBody && len(p.operands) <= longBuffers
 }
 
 // shape chooses the division. It depends on the plan only through what is in the key.
@@ -43,6 +58,9 @@ func (p *plan) shape(t Target) elementShape {
 	}
 	if len(p.dims) == 1 {
 		s.vectors = c.vectors
+		if p.long() && t.class() == openclCPU {
+			s.mixed = mixedChunks
+		}
 		s.tail = s.width > 1 && p.inner()%ir.MaxLanes != 0
 		return s
 	}
@@ -73,6 +91,7 @@ func (s elementShape) groups(p *plan) uint64 {
 		return (chunks + local - 1) / local * uint64(p.rows())
 	}
 	local *= uint64(s.vectors)
+	local *= uint64(max(s.mixed, 1))
 	return (chunks*uint64(p.rows()) + local - 1) / local
 }
 
@@ -133,6 +152,19 @@ func (m *emitter) contiguous() {
 				b.If(b.Eq(chunk, full), func() { m.tailOf(bases, chunk) }, nil)
 			}
 		})
+	}
+	if s.mixed > 0 {
+		count := b.U32(uint32(s.mixed))
+		first := b.Mul(b.LinearID(), count)
+		end := b.Add(first, count)
+		b.If(b.Le(end, full), func() {
+			var parts []func()
+			for i := range s.mixed {
+				parts = append(parts, func() { m.chunk(bases, advance(b, first, i, nil), s.width) })
+			}
+			b.Interleave(parts...)
+		}, func() { b.For(first, end, b.U32(1), one) })
+		return
 	}
 	if s.vectors == 1 {
 		one(b.LinearID())

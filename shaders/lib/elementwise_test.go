@@ -118,6 +118,24 @@ func elementwiseCases() []kcase {
 				lib.Elementwise{BodyKey: "add", Shape: []int{n}, In: []lib.Operand{of(k), of(k)}, Out: []lib.Operand{of(k)}, Body: add}, ref, rel))
 		}
 	}
+	// A long body, of which several chunks are done at once: full groups of chunks, single ones and a tail.
+	for _, n := range []int{1, 16, 63, 64, 65, 1000, 4113} {
+		out = append(out, elementwise(fmt.Sprintf("long/%d", n), lib.Elementwise{BodyKey: "long", Ops: []string{"mul", "add", "mul", "add", "mul", "add"}, Shape: []int{n},
+			In: []lib.Operand{of(ir.F32), strided(ir.F32, 0, 0)}, Out: []lib.Operand{of(ir.F32)}, Body: func(b *ir.Builder, in, _ vals) vals {
+				x := in[0]
+				for range 3 {
+					x = b.Add(b.Mul(x, x), in[1])
+				}
+				return vals{x}
+			}},
+			func(in []float64, _ int) []float64 {
+				x := in[0]
+				for range 3 {
+					x = x*x + in[1]
+				}
+				return []float64{x}
+			}, 1e-5))
+	}
 	// Layouts.
 	for _, c := range []struct {
 		name  string
