@@ -163,7 +163,7 @@ var recipes = []struct {
 			})
 			opt0.ZeroGrad()
 			opt1.ZeroGrad()
-			tr.ok(tr.scaler.Scale(loss0).Backward())
+			tr.ok(tr.scaler.Scale(loss0).BackwardRetain(nil)) // the second loss goes through the same layers
 			tr.ok(tr.scaler.Scale(loss1).Backward())
 			tr.ok(tr.scaler.Unscale(opt0)) // to look at its gradients; the other's are unscaled by Step
 			tr.step(opt0, opt1)
