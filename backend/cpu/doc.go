@@ -5,7 +5,8 @@
 // Kernels run on the block executor of package interp, on as many cores as GOMAXPROCS allows. Matrix products
 // (kernels whose template is a lib.MatMul) run as native programs: those that accumulate in float32 by package
 // internal/gemm, which has assembly for AVX-512, AVX2 and NEON; others are packed so that each result is a dot product of two
-// contiguous rows.
+// contiguous rows. Convolutions and their gradients (lib.Conv) are products too, packed from the image as they go, and
+// pooling (lib.Window) goes row by row.
 //
 // # Invariants
 //
