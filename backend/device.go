@@ -167,6 +167,13 @@ type Timestamper interface {
 	Timestamps() bool
 }
 
+// Preparer is a device whose compiler takes long to start. Prepare compiles kernels, which [Device.Compile] will be asked
+// for soon, in one go. It is a hint: Compile gives the same programs and errors without it. What an earlier call prepared and
+// nobody asked for is forgotten.
+type Preparer interface {
+	Prepare(kernels []*ir.Kernel)
+}
+
 // Syncer is a device that can wait for all its work without a fence.
 type Syncer interface {
 	Synchronize(ctx context.Context) error

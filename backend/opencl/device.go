@@ -34,6 +34,8 @@ type device struct {
 	retired  []retiree // freed objects that pending commands use, in order
 	buffers  map[*buffer]struct{}
 	programs map[*program]struct{}
+	modules  map[textKey]moduleKernel
+	prepared *module // made by the last Prepare
 
 	allocated int64 // bytes of all buffers that are not released yet
 	staged    int64 // bytes of copies for pending writes
@@ -50,7 +52,7 @@ type device struct {
 func newDevice(c candidate, ctx *cl.Context, queue *cl.CommandQueue) *device {
 	return &device{
 		info: c.info, config: c.config, id: c.device, context: ctx, queue: queue, qh: clload.HandleOf(queue),
-		buffers: map[*buffer]struct{}{}, programs: map[*program]struct{}{},
+		buffers: map[*buffer]struct{}{}, programs: map[*program]struct{}{}, modules: map[textKey]moduleKernel{},
 	}
 }
 
@@ -133,7 +135,8 @@ func (d *device) Close() error {
 	for p := range d.programs {
 		p.release()
 	}
-	d.buffers, d.programs = nil, nil
+	d.drop(d.prepared)
+	d.buffers, d.programs, d.prepared = nil, nil, nil
 	d.queue.Release()
 	if d.untimed != nil {
 		d.untimed.Release()

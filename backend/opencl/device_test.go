@@ -536,9 +536,7 @@ func TestCompileErrors(t *testing.T) {
 		if _, err := d.Compile(many); !errors.Is(err, backend.ErrLimit) {
 			t.Errorf("too many buffers: %v, want a limit error", err)
 		}
-		p := &program{device: d, name: "broken"}
-		err := p.build("__kernel void k(__global int* x) { x[0] = undeclared; }", "k")
-		p.releaseObjects()
+		_, err := d.build("broken", "__kernel void k(__global int* x) { x[0] = undeclared; }")
 		var be *BuildError
 		if !errors.As(err, &be) || be.Source == "" || !strings.Contains(err.Error(), "broken") || !strings.Contains(err.Error(), "undeclared") {
 			t.Errorf("broken text: %v, want the kernel's name and the compiler's log", err)

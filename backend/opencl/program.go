@@ -23,11 +23,11 @@ type program struct {
 	buffers int
 	params  int
 
-	program *cl.Program
-	kernel  *cl.Kernel
-	handle  clload.Handle
-	used    uint64
-	freed   bool
+	module *module
+	kernel *cl.Kernel
+	handle clload.Handle
+	used   uint64
+	freed  bool
 }
 
 // Compile lowers the kernel to the device's capabilities, prints it as OpenCL C and builds it.
@@ -48,19 +48,19 @@ func (d *device) Compile(k *ir.Kernel) (backend.Program, error) {
 	if k, err = d.lower(k); err != nil {
 		return nil, err
 	}
-	text, err := clc.Emit(k, clc.Options{SplitFma: d.config&fpFMA == 0, Lanewise: lanewise(d.info)})
+	text, err := d.emit(k, "")
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.info, err)
-	}
-	p := &program{device: d, name: k.Name, local: k.Local, buffers: len(k.Globals()), params: len(k.Params)}
-	if err := p.build(text, clc.EntryPoint(k)); err != nil {
-		p.releaseObjects()
 		return nil, err
 	}
+	p := &program{device: d, name: k.Name, local: k.Local, buffers: len(k.Globals()), params: len(k.Params)}
+	err = p.make(text, clc.EntryPoint(k))
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.usable(); err != nil {
-		p.releaseObjects()
+	if err == nil {
+		err = d.usable()
+	}
+	if err != nil {
+		p.release()
 		return nil, err
 	}
 	d.programs[p] = struct{}{}
@@ -84,6 +84,15 @@ func (d *device) lower(k *ir.Kernel) (*ir.Kernel, error) {
 	return nil, fmt.Errorf("%s: %w", d.info, err)
 }
 
+// emit prints a lowered kernel; an empty entry gives the function its usual name.
+func (d *device) emit(k *ir.Kernel, entry string) (string, error) {
+	text, err := clc.Emit(k, clc.Options{SplitFma: d.config&fpFMA == 0, Lanewise: lanewise(d.info), Entry: entry})
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", d.info, err)
+	}
+	return text, nil
+}
+
 // options returns the build options. Division and square root are rounded correctly where the device can do so.
 func (d *device) options() string {
 	s := "-cl-std=CL1.2"
@@ -93,27 +102,18 @@ func (d *device) options() string {
 	return s
 }
 
-// build compiles the text. The device's lock is free: compilers take their time.
-func (p *program) build(text, entry string) error {
+// make gets the kernel of a text. The device's lock is free.
+func (p *program) make(text, entry string) error {
 	d := p.device
-	fail := func(during string, code clload.Code) error {
+	m, err := d.moduleFor(p.name, text, entry)
+	if err != nil {
+		return err
+	}
+	p.module = m.module
+	if p.kernel, err = m.program.CreateKernel(m.entry); err != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		return fmt.Errorf("kernel %s: %w", p.name, d.fail(during, code))
-	}
-	var err error
-	if p.program, err = d.context.CreateProgramWithSource([]string{text}); err != nil {
-		return fail("compilation", clload.CodeOf(err))
-	}
-	log, code := clload.Build(clload.HandleOf(p.program), clload.HandleOf(d.id), d.options())
-	if code = d.check("compilation", code); code != 0 {
-		if isLost(code) {
-			return fail("compilation", code)
-		}
-		return &BuildError{Device: d.info.String(), Kernel: p.name, Log: log, Source: text, Err: code}
-	}
-	if p.kernel, err = p.program.CreateKernel(entry); err != nil {
-		return fail("compilation", clload.CodeOf(err))
+		return fmt.Errorf("kernel %s: %w", p.name, d.fail("compilation", clload.CodeOf(err)))
 	}
 	p.handle = clload.HandleOf(p.kernel)
 	// The registers that a kernel needs may allow fewer invocations than the device has at most. Old rusticl reports 32 for
@@ -144,14 +144,8 @@ func (p *program) Free() {
 func (p *program) release() {
 	p.freed = true
 	p.handle = nil
-	p.releaseObjects()
-}
-
-func (p *program) releaseObjects() {
 	if p.kernel != nil {
 		p.kernel.Release()
 	}
-	if p.program != nil {
-		p.program.Release()
-	}
+	p.device.drop(p.module)
 }

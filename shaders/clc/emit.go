@@ -20,9 +20,12 @@ type Options struct {
 	Lanewise ir.MathSet
 	// Annotate adds the printed IR of each instruction as a comment.
 	Annotate bool
+	// Entry names the kernel function; [EntryPoint] if empty. Texts whose functions have different names may be compiled as
+	// one program.
+	Entry string
 }
 
-// EntryPoint returns the name of the kernel function in the text of k. The prefix keeps it apart from OpenCL's
+// EntryPoint returns the name of the kernel function in the text of k, unless Options.Entry names it. The prefix keeps it apart from OpenCL's
 // built-in functions, whose names are those of operators.
 func EntryPoint(k *ir.Kernel) string { return "k_" + clean(k.Name) }
 
@@ -31,6 +34,9 @@ func EntryPoint(k *ir.Kernel) string { return "k_" + clean(k.Name) }
 func Emit(k *ir.Kernel, opt Options) (string, error) {
 	if err := ir.Verify(k); err != nil {
 		return "", err
+	}
+	if opt.Entry == "" {
+		opt.Entry = EntryPoint(k)
 	}
 	e := &emitter{k: k, opt: opt, indent: 1}
 	if err := e.scan(); err != nil {
@@ -104,7 +110,7 @@ func (e *emitter) header() {
 	}
 	w.WriteString("#pragma OPENCL FP_CONTRACT OFF\n\n")
 	fmt.Fprintf(w, "__kernel __attribute__((reqd_work_group_size(%d, %d, %d)))\n", e.k.Local[0], e.k.Local[1], e.k.Local[2])
-	fmt.Fprintf(w, "void %s(", EntryPoint(e.k))
+	fmt.Fprintf(w, "void %s(", e.opt.Entry)
 	sep := "\n    "
 	for _, m := range e.k.Globals() {
 		fmt.Fprintf(w, "%s%s%s* %s_base, ulong %s_offset", sep, constOf(m), "__global "+scalarNames[m.Kind], memName(m), memName(m))
