@@ -3,6 +3,7 @@ package tensor
 import (
 	"math"
 
+	"github.com/anygpu/anygpu/shaders/interp"
 	"github.com/anygpu/anygpu/shaders/ir"
 )
 
@@ -70,14 +71,14 @@ var _ = DefineElementwise(Elementwise{Name: "log1p", Doc: "log(1 + x), exact nea
 func (t *Tensor) Log1p() *Tensor { return apply("log1p", t) }
 
 var _ = DefineElementwise(Elementwise{Name: "log2", Doc: "logarithm to base 2", Inputs: []string{"x"}, DType: PromoteFloat, Class: F32,
-	Domain: [2]float64{0.1, 4}, Body: body1((*ir.Builder).Log2), Ref: ref1(math.Log2),
+	Domain: [2]float64{0.1, 4}, Body: body1((*ir.Builder).Log2), Ref: ref1(interp.Log2),
 	Grad: func(dy *Tensor, in ...*Tensor) []*Tensor { return []*Tensor{dy.Div(in[0].MulScalar(math.Ln2))} }})
 
 // Log2 returns the logarithm of t to base 2.
 func (t *Tensor) Log2() *Tensor { return apply("log2", t) }
 
 var _ = DefineElementwise(Elementwise{Name: "log10", Doc: "logarithm to base 10", Inputs: []string{"x"}, DType: PromoteFloat, Class: F32,
-	Domain: [2]float64{0.1, 4}, Body: body1((*ir.Builder).Log10), Ref: ref1(math.Log10),
+	Domain: [2]float64{0.1, 4}, Body: body1((*ir.Builder).Log10), Ref: ref1(interp.Log10),
 	Grad: func(dy *Tensor, in ...*Tensor) []*Tensor { return []*Tensor{dy.Div(in[0].MulScalar(math.Ln10))} }})
 
 // Log10 returns the logarithm of t to base 10.

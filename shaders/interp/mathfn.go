@@ -16,7 +16,7 @@ func rsqrt64(x float64) float64 { return 1 / math.Sqrt(x) }
 var unaryMath64 = [ir.NumOps]func(float64) float64{
 	ir.OpSqrt: math.Sqrt, ir.OpRsqrt: rsqrt64,
 	ir.OpExp: math.Exp, ir.OpExp2: math.Exp2, ir.OpExpm1: math.Expm1,
-	ir.OpLog: math.Log, ir.OpLog2: math.Log2, ir.OpLog10: math.Log10, ir.OpLog1p: math.Log1p,
+	ir.OpLog: math.Log, ir.OpLog2: Log2, ir.OpLog10: Log10, ir.OpLog1p: math.Log1p,
 	ir.OpSin: math.Sin, ir.OpCos: math.Cos, ir.OpTan: math.Tan,
 	ir.OpAsin: math.Asin, ir.OpAcos: math.Acos, ir.OpAtan: math.Atan,
 	ir.OpSinh: math.Sinh, ir.OpCosh: math.Cosh, ir.OpTanh: math.Tanh,
