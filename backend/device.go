@@ -168,8 +168,8 @@ type Timestamper interface {
 }
 
 // Preparer is a device whose compiler takes long to start. Prepare compiles kernels, which [Device.Compile] will be asked
-// for soon, in one go. It is a hint: Compile gives the same programs and errors without it. What an earlier call prepared and
-// nobody asked for is forgotten.
+// for, in one go. It is a hint: Compile gives the same programs and errors without it. What nobody asks for is kept until the
+// device closes.
 type Preparer interface {
 	Prepare(kernels []*ir.Kernel)
 }

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"regexp"
 )
@@ -37,6 +38,16 @@ type Options struct {
 	Progress func(done, total int, name string)
 	// Context ends a run early; the cases not run are then missing from the report, and Check returns the context's error.
 	Context context.Context
+}
+
+// samples reports whether a quick run takes something of an operator that it takes of one in n: which, depends on the seed.
+func (o *Options) samples(op string, n int) bool {
+	if n <= 0 {
+		return false
+	}
+	h := fnv.New64a()
+	h.Write([]byte(op))
+	return (h.Sum64()+o.Seed)%uint64(n) == 0
 }
 
 func (o *Options) defaults() error {

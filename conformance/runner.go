@@ -87,6 +87,12 @@ func (x *run) scoped(f func(s *tensor.Scope) error) error {
 	return err
 }
 
+// job is a case of a suite, under its full name.
+type job struct {
+	suite string
+	testCase
+}
+
 // Check runs the suites on a device. The error is about the run itself (wrong options, a context that ended, cases that
 // cannot be read); what a case finds is in the report.
 func Check(dev backend.Device, opts Options) (*Report, error) {
@@ -112,10 +118,6 @@ func Check(dev backend.Device, opts Options) (*Report, error) {
 		r.Perf, err = perf(e)
 		return r, err
 	}
-	type job struct {
-		suite string
-		testCase
-	}
 	var jobs []job
 	for _, s := range suiteTable() {
 		if !opts.wantsSuite(s.name) {
@@ -132,7 +134,10 @@ func Check(dev backend.Device, opts Options) (*Report, error) {
 			}
 		}
 	}
+	ahead := newRehearser(e, jobs)
+	defer ahead.close()
 	for i, j := range jobs {
+		ahead.before(i)
 		if err := opts.Context.Err(); err != nil {
 			return r, err
 		}
@@ -145,6 +150,9 @@ func Check(dev backend.Device, opts Options) (*Report, error) {
 	}
 	return r, nil
 }
+
+// skips reports whether the caller leaves a case out.
+func (e *env) skips(name string) bool { return e.opts.Skip != nil && e.opts.Skip.MatchString(name) }
 
 func (o *Options) wantsSuite(name string) bool {
 	switch {
@@ -161,7 +169,7 @@ func (o *Options) wantsSuite(name string) bool {
 // runCase runs one case and turns its error into a status. The error is the case's, for what ends a run.
 func (e *env) runCase(suite string, c testCase) (Result, error) {
 	res := Result{Name: c.name, Suite: suite, Op: c.op, DType: c.dtype, Status: Pass}
-	if e.opts.Skip != nil && e.opts.Skip.MatchString(c.name) {
+	if e.skips(c.name) {
 		res.Status, res.Message = Skip, "left out by the caller"
 		return res, nil
 	}

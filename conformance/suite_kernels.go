@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/anygpu/anygpu/backend"
@@ -269,38 +270,57 @@ func (x *run) compareKernel(k *ir.Kernel, groups [3]int, buffers [][]byte, param
 // conversionKinds are the kinds that values convert between.
 var conversionKinds = []ir.Kind{ir.F32, ir.I32, ir.U32, ir.I64, ir.F16, ir.BF16, ir.U8, ir.U16, ir.F64}
 
-// conversions converts from one kind to all others.
+// conversions converts from one kind to all others, in as few kernels as the device's number of buffers allows.
 func (x *run) conversions(from ir.Kind, w int) error {
 	if from == ir.F64 && !x.info.Caps.F64 {
 		return notSupported("double precision")
 	}
-	var errs []error
-	for _, to := range conversionKinds {
-		if to == from || to == ir.F64 && !x.info.Caps.F64 {
-			continue
-		}
-		b := ir.NewBuilder(fmt.Sprintf("conformance_%s_to_%s", from, to), 64, 1, 1)
-		p, out := b.Buffer("p", from, ir.Read), b.Buffer("out", to, ir.Write)
-		count := b.Param("n", ir.U32)
-		i := b.GlobalID(0)
-		b.If(b.Lt(i, count), func() {
-			at := b.Mul(i, b.U32(uint32(w)))
-			b.Store(out, at, b.Convert(b.Load(p, at, w), to))
-		}, nil)
-		kernel, err := b.Build()
-		if err != nil {
-			return err
-		}
-		n := invocationsPerCase * w
-		buffers := [][]byte{kindData(x.rng(), from, n, false), make([]byte, padded(n*to.Size()))}
-		err = x.compareKernel(kernel, [3]int{2, 1, 1}, buffers, []uint32{invocationsPerCase}, []int{1}, func(_, e int) (string, float64, []string) {
-			return fmt.Sprintf("convert %s to %s", ir.Vec(from, w), to), 0, []string{"p=" + number(elementAt(buffers[0], from, min(e, n-1)))}
-		})
-		if err != nil {
-			errs = append(errs, err)
+	most := len(conversionKinds)
+	if n := x.info.Caps.MaxBuffers; n > 0 {
+		most = min(most, n-1)
+	}
+	var to []ir.Kind
+	for _, k := range conversionKinds {
+		if k != from && (k != ir.F64 || x.info.Caps.F64) {
+			to = append(to, k)
 		}
 	}
+	var errs []error
+	for part := range slices.Chunk(to, most) {
+		errs = append(errs, x.convertTo(from, part, w))
+	}
 	return errors.Join(errs...)
+}
+
+// convertTo converts to several kinds in one kernel.
+func (x *run) convertTo(from ir.Kind, to []ir.Kind, w int) error {
+	b := ir.NewBuilder(fmt.Sprintf("conformance_from_%s", from), 64, 1, 1)
+	p := b.Buffer("p", from, ir.Read)
+	n := invocationsPerCase * w
+	buffers := [][]byte{kindData(x.rng(), from, n, false)}
+	var outs []*ir.Mem
+	var written []int
+	for i, k := range to {
+		outs = append(outs, b.Buffer("out_"+k.String(), k, ir.Write))
+		written = append(written, 1+i)
+		buffers = append(buffers, make([]byte, padded(n*k.Size())))
+	}
+	count := b.Param("n", ir.U32)
+	i := b.GlobalID(0)
+	b.If(b.Lt(i, count), func() {
+		at := b.Mul(i, b.U32(uint32(w)))
+		v := b.Load(p, at, w)
+		for i, k := range to {
+			b.Store(outs[i], at, b.Convert(v, k))
+		}
+	}, nil)
+	kernel, err := b.Build()
+	if err != nil {
+		return err
+	}
+	return x.compareKernel(kernel, [3]int{2, 1, 1}, buffers, []uint32{invocationsPerCase}, written, func(m, e int) (string, float64, []string) {
+		return fmt.Sprintf("convert %s to %s", ir.Vec(from, w), to[m-1]), 0, []string{"p=" + number(elementAt(buffers[0], from, min(e, n-1)))}
+	})
 }
 
 // randomKernel runs a random kernel whose results every device must have bit by bit.

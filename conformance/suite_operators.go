@@ -16,12 +16,13 @@ import (
 func operatorCases(e *env) ([]testCase, error) {
 	var out []testCase
 	if e.opts.Golden == nil {
+		together := map[tensor.DType]*jointRun{}
 		for _, op := range tensor.Ops() {
 			if op.Call == nil {
 				continue
 			}
 			if op.Elementwise() != nil {
-				out = append(out, elementwiseCases(e, op)...)
+				out = append(out, elementwiseCases(e, op, together)...)
 			}
 			out = append(out, sampleCases(e, op)...)
 		}
@@ -29,61 +30,8 @@ func operatorCases(e *env) ([]testCase, error) {
 	return append(out, goldenCases(e)...), nil
 }
 
-// shapeSet is a choice of operand shapes and layouts.
-type shapeSet struct {
-	name    string
-	shapes  [][]int
-	layouts []layout
-	full    bool // not in a quick run
-}
-
-var shapeSets = []shapeSet{
-	{"contiguous", [][]int{{2, 3, 37}}, []layout{contiguous}, false},
-	{"strided", [][]int{{3, 4, 5}, {4, 5}, {3, 1, 5}}, []layout{transposed, sliced, contiguous}, false},
-	{"scalar", [][]int{{}}, []layout{contiguous}, false},
-	{"empty", [][]int{{2, 0, 3}}, []layout{contiguous}, false},
-	{"broadcast", [][]int{{2, 1, 5}, {3, 1}, {1}}, []layout{contiguous}, true},
-	{"transposed", [][]int{{5, 3, 4}}, []layout{transposed}, true},
-	{"sliced", [][]int{{3, 2, 9}}, []layout{sliced}, true},
-	{"expanded", [][]int{{4, 3, 5}}, []layout{expanded}, true},
-	{"long", [][]int{{70001}}, []layout{contiguous}, true},
-}
-
-func elementwiseCases(e *env, op *tensor.OpInfo) []testCase {
-	var out []testCase
-	row := op.Elementwise()
-	gradient := strings.HasSuffix(op.Name, "_grad")
-	for _, d := range allDTypes {
-		if !accepts(op, d) || gradient && !d.IsFloat() {
-			continue
-		}
-		for _, s := range shapeSets {
-			// A quick run has few kernels to compile: float32 in some layouts, each other dtype once.
-			if e.opts.Quick && (s.full || d != tensor.Float32 && s.name != "contiguous") {
-				continue
-			}
-			out = append(out, testCase{name: fmt.Sprintf("%s/%s/%s", op.Name, d, s.name), op: op.Name, dtype: d.String(), run: func(x *run) error {
-				g := generate(op, d, x.rng(), s.shapes...)
-				layouts := make([]layout, len(g.in))
-				for i := range g.in {
-					layouts[i] = s.layouts[i%len(s.layouts)]
-					if layouts[i] == expanded {
-						g.in[i] = repeatFirst(g.in[i])
-					}
-				}
-				return x.forward(op, g.in, g.attrs, layouts)
-			}})
-		}
-	}
-	// Rows of gradients get results of their operators, which are in their range.
-	if !gradient {
-		out = append(out, testCase{name: op.Name + "/float32/special", op: op.Name, dtype: "float32", run: func(x *run) error {
-			g := special(op)
-			return x.forward(op, g.in, g.attrs, make([]layout, len(g.in)))
-		}})
-	}
-	return append(out, testCase{name: op.Name + "/errors/generated", op: op.Name, run: func(x *run) error { return x.generatedErrors(op, row) }})
-}
+// layoutEvery: a quick run takes the first sample of one operator in that many in a second layout.
+const layoutEvery = 3
 
 // sampleCases are the row's samples: valid ones in each dtype and layout that the operator takes, and invalid ones.
 func sampleCases(e *env, op *tensor.OpInfo) []testCase {
@@ -102,16 +50,22 @@ func sampleCases(e *env, op *tensor.OpInfo) []testCase {
 		if op.Ref == nil {
 			continue
 		}
-		// A quick run takes other dtypes and layouts for the operator's first sample only.
+		// A quick run takes other dtypes for the operator's first sample only, and another layout for some operators.
 		dtypes, layouts := sampleDTypes(e, op, s), []layout{contiguous, transposed, sliced}
-		if e.opts.Quick && tried > 0 {
-			dtypes, layouts = dtypes[:1], layouts[:1]
+		if e.opts.Quick {
+			layouts = layouts[:1]
+			switch {
+			case tried > 0:
+				dtypes = dtypes[:1]
+			case e.opts.samples(op.Name, layoutEvery):
+				layouts = []layout{contiguous, transposed}
+			}
 		}
 		tried++
 		for _, d := range dtypes {
 			for _, l := range layouts {
 				// view takes memory as it is.
-				if l != contiguous && (d != tensor.Float32 || op.Name == "view") || e.opts.Quick && l == sliced {
+				if l != contiguous && (d != tensor.Float32 || op.Name == "view") {
 					continue
 				}
 				out = append(out, testCase{name: fmt.Sprintf("%s/%s/%s-%s", op.Name, d, name, l), op: op.Name, dtype: d.String(), run: func(x *run) error {
@@ -263,20 +217,26 @@ func (x *run) forward(op *tensor.OpInfo, in []tensor.Array, attrs tensor.Attrs, 
 		}
 		return nil
 	})
+	return x.lacks(in, explained(err, op, in, attrs, layouts, want[0].Shape))
+}
+
+// explained adds operator, attributes and operands to a mismatch.
+func explained(err error, op *tensor.OpInfo, in []tensor.Array, attrs tensor.Attrs, layouts []layout, shape []int) error {
 	var m *Mismatch
-	if errors.As(err, &m) {
-		m.Op, m.Attrs = op.Name, attrsText(attrs)
-		if len(in) > 0 {
-			m.DType = in[0].DType.String()
-		}
-		for i, a := range in {
-			m.Operands = append(m.Operands, describe(operandName(op, i), a, layouts[i]))
-			if v, ok := operandAt(a, want[0].Shape, m.Index, op); ok {
-				m.Input = append(m.Input, fmt.Sprintf("%s=%s", operandName(op, i), number(v)))
-			}
+	if !errors.As(err, &m) {
+		return err
+	}
+	m.Op, m.Attrs = op.Name, attrsText(attrs)
+	if len(in) > 0 {
+		m.DType = in[0].DType.String()
+	}
+	for i, a := range in {
+		m.Operands = append(m.Operands, describe(operandName(op, i), a, layouts[i]))
+		if v, ok := operandAt(a, shape, m.Index, op); ok {
+			m.Input = append(m.Input, fmt.Sprintf("%s=%s", operandName(op, i), number(v)))
 		}
 	}
-	return x.lacks(in, err)
+	return err
 }
 
 // attrs returns a case's attributes; operators without operands get the device under test by one.
@@ -314,24 +274,41 @@ func operandAt(a tensor.Array, shape []int, index int, op *tensor.OpInfo) (float
 	return a.Data[at], true
 }
 
-func (x *run) compareOutput(op *tensor.OpInfo, in []tensor.Array, attrs tensor.Attrs, i int, got *tensor.Tensor, want tensor.Array) error {
-	if err := got.Err(); err != nil {
+// values are a result's, read from the device.
+type values struct {
+	dtype tensor.DType
+	shape []int
+	data  []float64
+}
+
+func valuesOf(t *tensor.Tensor) (v values, err error) {
+	if err := t.Err(); err != nil {
+		return v, err
+	}
+	v = values{dtype: t.DType(), shape: t.Shape()}
+	v.data, err = t.Detach().CPU().Float64s()
+	return v, err
+}
+
+func (x *run) compareOutput(op *tensor.OpInfo, in []tensor.Array, attrs tensor.Attrs, i int, t *tensor.Tensor, want tensor.Array) error {
+	got, err := valuesOf(t)
+	if err != nil {
 		return err
 	}
-	if !slices.Equal(got.Shape(), want.Shape) {
-		return fmt.Errorf("result %d has shape %v, the reference %v", i, got.Shape(), want.Shape)
+	return x.compareValues(op, in, attrs, i, got, want)
+}
+
+func (x *run) compareValues(op *tensor.OpInfo, in []tensor.Array, attrs tensor.Attrs, i int, got values, want tensor.Array) (err error) {
+	if !slices.Equal(got.shape, want.Shape) {
+		return fmt.Errorf("result %d has shape %v, the reference %v", i, got.shape, want.Shape)
 	}
-	d := got.DType()
+	d := got.dtype
 	if e := op.Elementwise(); e != nil {
 		if w := expectedDType(e, in, attrs); d != w {
 			return fmt.Errorf("the result is %s, expected %s", d, w)
 		}
 	} else if want.DType != tensor.InvalidDType && !want.DType.IsFloat() && d != want.DType {
 		return fmt.Errorf("result %d is %s, the reference %s", i, d, want.DType)
-	}
-	g, err := got.Detach().CPU().Float64s()
-	if err != nil {
-		return err
 	}
 	ref := want.Data
 	if !d.IsFloat() {
@@ -345,7 +322,7 @@ func (x *run) compareOutput(op *tensor.OpInfo, in []tensor.Array, attrs tensor.A
 	if c.scale, err = scalesOf(op, b, in, attrs, i, want); err != nil {
 		return err
 	}
-	m, err := c.check(g, ref)
+	m, err := c.check(got.data, ref)
 	x.add(m)
 	return err
 }

@@ -35,7 +35,7 @@ type device struct {
 	buffers  map[*buffer]struct{}
 	programs map[*program]struct{}
 	modules  map[textKey]moduleKernel
-	prepared *module // made by the last Prepare
+	prepared []*module // made by Prepare
 
 	allocated int64 // bytes of all buffers that are not released yet
 	staged    int64 // bytes of copies for pending writes
@@ -135,7 +135,9 @@ func (d *device) Close() error {
 	for p := range d.programs {
 		p.release()
 	}
-	d.drop(d.prepared)
+	for _, m := range d.prepared {
+		d.drop(m)
+	}
 	d.buffers, d.programs, d.prepared = nil, nil, nil
 	d.queue.Release()
 	if d.untimed != nil {

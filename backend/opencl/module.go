@@ -18,7 +18,7 @@ import (
 type module struct {
 	program *cl.Program
 	texts   []textKey // of the kernels that the device knows it by
-	users   int       // programs that have a kernel of it, and the device while Prepare made it last
+	users   int       // programs that have a kernel of it, and the device where Prepare made it
 }
 
 // textKey identifies a kernel's text.
@@ -143,19 +143,18 @@ func (d *device) Prepare(kernels []*ir.Kernel) {
 		seen[key] = true
 		parts, sources = append(parts, part{key, entry}), append(sources, source)
 	}
-	var m *module
-	if len(parts) > 1 {
-		if program, err := d.build("several", strings.Join(sources, "\n")); err == nil {
-			m = &module{program: program, users: 1}
-		} // else: which kernel is at fault comes out when they are compiled one by one
+	if len(parts) < 2 {
+		return
 	}
+	program, err := d.build("several", strings.Join(sources, "\n"))
+	if err != nil {
+		return // which kernel is at fault comes out when they are compiled one by one
+	}
+	m := &module{program: program, users: 1}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if m != nil {
-		for _, p := range parts {
-			d.know(p.key, moduleKernel{m, p.entry})
-		}
+	for _, p := range parts {
+		d.know(p.key, moduleKernel{m, p.entry})
 	}
-	d.drop(d.prepared)
-	d.prepared = m
+	d.prepared = append(d.prepared, m)
 }
