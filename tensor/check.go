@@ -57,15 +57,18 @@ func runChecks(ks []*check) error {
 	return nil
 }
 
-// mergeChecks returns the checks of both lists that are still of interest.
+// mergeChecks returns the checks of both lists that are still of interest. Those that passed are dropped from both: parameters collect the
+// checks of every step that updates them.
 func mergeChecks(a, b []*check) []*check {
 	if len(b) == 0 {
 		return a
 	}
-	out := slices.Clip(a)
-	for _, k := range b {
-		if !k.passed.Load() && !slices.Contains(out, k) {
-			out = append(out, k)
+	var out []*check // a new list: a may be that of several storages
+	for _, list := range [][]*check{a, b} {
+		for _, k := range list {
+			if !k.passed.Load() && !slices.Contains(out, k) {
+				out = append(out, k)
+			}
 		}
 	}
 	return out
