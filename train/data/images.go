@@ -2,11 +2,14 @@ package data
 
 import (
 	"bytes"
+	"encoding/csv"
+	"errors"
 	"fmt"
 	"image"
 	_ "image/gif" // formats of image.Decode
 	_ "image/jpeg"
 	_ "image/png"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,8 +26,18 @@ type ImageOptions struct {
 	MaxBytes      int64 // of a file; 256 MiB if 0
 }
 
-// Folder is a folder with a folder of images for each class, read when a sample is asked for. Class numbers are the folders' places in
-// order of names.
+// complete fills in the defaults.
+func (o ImageOptions) complete() ImageOptions {
+	if o.MaxPixels == 0 {
+		o.MaxPixels = 64 << 20
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = 256 << 20
+	}
+	return o
+}
+
+// Folder are images by class, from [ImageFolder] or [ImageManifest]: files that are read when a sample is asked for.
 type Folder struct {
 	Classes []string
 	paths   []string
@@ -32,15 +45,10 @@ type Folder struct {
 	opts    ImageOptions
 }
 
-// ImageFolder lists the PNG, JPEG and GIF files (by extension) of the folders in dir.
+// ImageFolder lists the PNG, JPEG and GIF files (by extension) of the folders in dir, a folder for each class. Class numbers are the
+// folders' places in order of names.
 func ImageFolder(dir string, o ImageOptions) (*Folder, error) {
-	if o.MaxPixels == 0 {
-		o.MaxPixels = 64 << 20
-	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = 256 << 20
-	}
-	m := &Folder{opts: o}
+	m := &Folder{opts: o.complete()}
 	folders, err := os.ReadDir(dir) // in order of names
 	if err != nil {
 		return nil, fmt.Errorf("data: %w", err)
@@ -65,6 +73,67 @@ func ImageFolder(dir string, o ImageOptions) (*Folder, error) {
 		return nil, fmt.Errorf("data: %s has no folders with images (.png, .jpg, .gif)", dir)
 	}
 	return m, nil
+}
+
+// maxManifest bounds the images that a list may name.
+const maxManifest = 100_000_000
+
+// ImageManifest lists the images that a CSV file names: a header with the columns path and label, among others, then a line an image. Paths
+// are relative to the file's folder and may not lead out of it. Class numbers are the labels' places in order of names.
+func ImageManifest(file string, o ImageOptions) (*Folder, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	defer f.Close()
+	paths, labels, err := ReadManifest(f)
+	if err != nil {
+		return nil, fmt.Errorf("data: %s: %w", file, err)
+	}
+	m := &Folder{opts: o.complete(), Classes: slices.Compact(slices.Sorted(slices.Values(labels)))}
+	for i, path := range paths {
+		class, _ := slices.BinarySearch(m.Classes, labels[i])
+		m.paths = append(m.paths, filepath.Join(filepath.Dir(file), filepath.FromSlash(path)))
+		m.labels = append(m.labels, int64(class))
+	}
+	return m, nil
+}
+
+// ReadManifest reads the columns path and label of a CSV list of images. Errors name the line.
+func ReadManifest(r io.Reader) (paths, labels []string, err error) {
+	cr := csv.NewReader(r)
+	cr.ReuseRecord, cr.TrimLeadingSpace = true, true
+	header, err := cr.Read()
+	if err != nil {
+		return nil, nil, fmt.Errorf("manifest: no header: %w", noEOF(err))
+	}
+	path, label := slices.Index(header, "path"), slices.Index(header, "label")
+	if path < 0 || label < 0 {
+		return nil, nil, fmt.Errorf("manifest: the header %q must have the columns path and label", header)
+	}
+	for {
+		rec, err := cr.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("manifest: %w", err) // names the line
+		}
+		line, _ := cr.FieldPos(0)
+		switch p := rec[path]; {
+		case !filepath.IsLocal(filepath.FromSlash(p)):
+			return nil, nil, fmt.Errorf("manifest: line %d: the path %q is not within the list's folder", line, p)
+		case rec[label] == "":
+			return nil, nil, fmt.Errorf("manifest: line %d: %s has no label", line, p)
+		case len(paths) == maxManifest:
+			return nil, nil, fmt.Errorf("manifest: line %d: there are more than %d images", line, maxManifest)
+		}
+		paths, labels = append(paths, strings.Clone(rec[path])), append(labels, strings.Clone(rec[label]))
+	}
+	if len(paths) == 0 {
+		return nil, nil, fmt.Errorf("manifest: it names no images")
+	}
+	return paths, labels, nil
 }
 
 // Len returns the number of images.
@@ -104,10 +173,7 @@ func (m *Folder) At(i int) (Example, error) {
 
 // DecodeImage makes a sample of a PNG, JPEG or GIF file; its size is checked before memory is taken.
 func DecodeImage(raw []byte, o ImageOptions) (Example, error) {
-	most := o.MaxPixels
-	if most == 0 {
-		most = 64 << 20
-	}
+	most := o.complete().MaxPixels
 	cfg, _, err := image.DecodeConfig(bytes.NewReader(raw))
 	if err != nil {
 		return Example{}, err
