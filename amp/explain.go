@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/anygpu/anygpu/backend"
 	"github.com/anygpu/anygpu/tensor"
 )
 
@@ -24,6 +25,7 @@ type ExplainedOp struct {
 	Casts    []Cast
 	File     string // the caller
 	Line     int
+	Module   string // the layer that called it
 }
 
 // Cast is a cast of an operand that autocast inserted.
@@ -31,19 +33,23 @@ type Cast struct {
 	Operand  string
 	From, To tensor.DType
 	Cached   bool // made before, and used again
+	Fused    bool // never written to memory: the operator that makes the operand, or that uses the cast, does it in passing
 }
 
-// String returns "w float32→float16", with "(cached)" if it was.
+// String returns "w float32→float16", with "(cached)" or "(fused)" if it was.
 func (c Cast) String() string {
 	s := fmt.Sprintf("%s %s→%s", c.Operand, c.From, c.To)
 	if c.Cached {
 		s += " (cached)"
 	}
+	if c.Fused {
+		s += " (fused)"
+	}
 	return s
 }
 
 // Explain runs a forward pass under Autocast, with gradients but without a backward pass, and returns what each operator ran in and
-// why, and which casts were inserted. Each cast is a kernel.
+// why, which casts were inserted, and which of them are fused away: those are no pass over memory. Small values are always written.
 //
 //	report, err := amp.Explain(model.Forward, x)
 //	fmt.Println(report)
@@ -59,6 +65,9 @@ func Explain(forward func(x *tensor.Tensor) *tensor.Tensor, x *tensor.Tensor, op
 	Autocast(s, func() { out = forward(input) }, opts...)
 	s.SetObserver(nil)
 	err := out.Err()
+	if err == nil {
+		err = ex.findFused(x.Device())
+	}
 	if e := s.Close(); err == nil {
 		err = e
 	}
@@ -71,6 +80,25 @@ func Explain(forward func(x *tensor.Tensor) *tensor.Tensor, x *tensor.Tensor, op
 type explainer struct {
 	rows []ExplainedOp
 	seen map[*tensor.Tensor]bool // casts
+	made []madeCast
+}
+
+// madeCast is a cast by its place in the rows, with another handle of its value, which stays when autocast discards its own.
+type madeCast struct {
+	row, cast int
+	value     *tensor.Tensor
+}
+
+// findFused runs what is pending and notes the casts that were not written to memory.
+func (ex *explainer) findFused(dev backend.Device) error {
+	if err := tensor.Flush(dev); err != nil {
+		return err
+	}
+	for _, m := range ex.made {
+		c := &ex.rows[m.row].Casts[m.cast]
+		c.Fused = !c.Cached && !m.value.Stored()
+	}
+	return nil
 }
 
 func (ex *explainer) observe(e tensor.Event) {
@@ -86,7 +114,7 @@ func (ex *explainer) observe(e tensor.Event) {
 		}
 		return
 	}
-	r := ExplainedOp{Op: e.Op.Name, Class: e.Op.Class, File: e.File, Line: e.Line}
+	r := ExplainedOp{Op: e.Op.Name, Class: e.Op.Class, File: e.File, Line: e.Line, Module: e.Module}
 	for i, t := range e.Operands {
 		r.Operands = append(r.Operands, t.DType())
 		if from := e.In[i].DType(); from != t.DType() {
@@ -95,6 +123,7 @@ func (ex *explainer) observe(e tensor.Event) {
 				name = e.Op.Inputs[i]
 			}
 			r.Casts = append(r.Casts, Cast{Operand: name, From: from, To: t.DType(), Cached: ex.seen[t]})
+			ex.made = append(ex.made, madeCast{len(ex.rows), len(r.Casts) - 1, t.Detach()})
 			ex.seen[t] = true
 		}
 	}

@@ -17,13 +17,14 @@ type Anomaly struct {
 	Autocast bool   // a cast that autocast inserted
 	File     string // the caller: the first file outside the library, without its folder
 	Line     int
+	Module   string // the layer that called the operator, such as "blocks.0.fc"; empty outside of layers
 	Shape    []int
 	DType    tensor.DType
 	Infs     int // infinite elements of the result
 	NaNs     int
 }
 
-// String returns a line such as "cast of autocast at train.go:31: float16 [8 10] has 3 infinite elements and 0 NaN".
+// String returns a line such as "cast of autocast in blocks.0.fc at train.go:31: float16 [8 10] has 3 infinite elements and 0 NaN".
 func (a Anomaly) String() string {
 	op := a.Op
 	if a.Autocast {
@@ -31,6 +32,9 @@ func (a Anomaly) String() string {
 	}
 	if a.Backward {
 		op += " in the gradient of the operator"
+	}
+	if a.Module != "" {
+		op += " in " + a.Module
 	}
 	return fmt.Sprintf("%s at %s:%d: %s %v has %d infinite elements and %d NaN", op, a.File, a.Line, a.DType, a.Shape, a.Infs, a.NaNs)
 }
@@ -58,7 +62,7 @@ func Trace(s *tensor.Scope, f func()) []Anomaly {
 			if err != nil || infs+nans == 0 || slices.ContainsFunc(e.Operands, notFinite) || slices.ContainsFunc(operands, notFinite) {
 				continue // an operator that fails has an error of its own
 			}
-			found = append(found, Anomaly{Op: e.Op.Name, Backward: e.Backward, Autocast: e.Autocast, File: e.File, Line: e.Line,
+			found = append(found, Anomaly{Op: e.Op.Name, Backward: e.Backward, Autocast: e.Autocast, File: e.File, Line: e.Line, Module: e.Module,
 				Shape: out.Shape(), DType: out.DType(), Infs: infs, NaNs: nans})
 			return
 		}

@@ -19,6 +19,7 @@ type gradFn struct {
 	outs     []outMeta
 	scope    *Scope
 	site     site
+	module   string // the layer that called the operator, if it was observed
 	backward func(dys []*Tensor, needs []bool) []*Tensor
 }
 
@@ -76,7 +77,7 @@ func (c *call) record(outs []*Tensor, back func(dys []*Tensor, needs []bool) []*
 	if !need || c.scope.gradOff() {
 		return
 	}
-	fn := &gradFn{op: c.op, seq: gradSeq.Add(1), in: c.in, scope: c.scope, site: c.site, backward: back}
+	fn := &gradFn{op: c.op, seq: gradSeq.Add(1), in: c.in, scope: c.scope, site: c.site, module: c.scope.module(), backward: back}
 	for _, t := range c.in {
 		fn.versions = append(fn.versions, t.version())
 	}
@@ -439,7 +440,7 @@ func (p *pass) step(fn *gradFn, dys []*Tensor) error {
 		}
 	}
 	if p.temp != nil {
-		p.temp.origin = fn.site
+		p.temp.origin, p.temp.originModule = fn.site, fn.module
 	}
 	gs := fn.backward(dys, needs)
 	for i, t := range fn.in {

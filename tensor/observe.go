@@ -12,6 +12,7 @@ type Event struct {
 	Backward bool      // of a gradient: File and Line are those of the operator in the forward pass
 	File     string    // the caller: the first file outside the library, without its folder
 	Line     int
+	Module   string // the path of the innermost layer whose Forward was running, such as "blocks.0.fc"; see [Scope.EnterModule]
 }
 
 // Observer is called with every operator whose result belongs to its scope or one inside it. It may compute: what it
@@ -23,6 +24,30 @@ type observation struct {
 	f       Observer
 	casting int // autocast is at work
 	muted   bool
+	modules []string // paths of the layers that run, innermost last
+}
+
+// EnterModule notes for the observer in force, if there is one, that a layer runs until the function that it returns is called. The path
+// is asked for only then, so that layers may call it each time.
+func (s *Scope) EnterModule(path func() string) (leave func()) {
+	o := s.observing()
+	if o == nil {
+		return func() {}
+	}
+	n := len(o.modules)
+	o.modules = append(o.modules, path())
+	return func() { o.modules = o.modules[:n] }
+}
+
+// module returns the path of the layer that runs, if an observer wants to know, or of the one whose gradient is being computed.
+func (s *Scope) module() string {
+	if s != nil && s.origin != nil {
+		return s.originModule
+	}
+	if o := s.observing(); o != nil && len(o.modules) > 0 {
+		return o.modules[len(o.modules)-1]
+	}
+	return ""
 }
 
 // SetObserver sets the scope's observer and returns the one before, to be set again; nil is none. The innermost scope's observer
@@ -61,7 +86,7 @@ func (c *call) observe(given, out []*Tensor) {
 	if o == nil || c.err != nil {
 		return
 	}
-	e := Event{Op: c.op, In: given, Operands: c.in, Out: out, Autocast: o.casting > 0, Backward: c.scope.origin != nil}
+	e := Event{Op: c.op, In: given, Operands: c.in, Out: out, Autocast: o.casting > 0, Backward: c.scope.origin != nil, Module: c.scope.module()}
 	e.File, e.Line = c.site.resolve()
 	o.muted = true
 	defer func() { o.muted = false }()

@@ -29,6 +29,8 @@ type Scope struct {
 	redirect *Scope // where results go while a backward pass runs
 	observer *observation
 	origin   site // of the operator whose gradient is being computed: its place is the one that errors name
+
+	originModule string // the layer of that operator, if it was observed
 }
 
 // refList is apart from the scope so that a cleanup can free a scope that was dropped without Close.

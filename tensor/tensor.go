@@ -231,6 +231,17 @@ func (t *Tensor) Free() {
 	}
 }
 
+// Stored reports whether the value is in the device's memory: it is false before the value is computed, and for one that was fused away
+// into the operators that use it. It is for diagnosis.
+func (t *Tensor) Stored() bool {
+	if t == nil || t.err != nil {
+		return false
+	}
+	t.eng.mu.Lock()
+	defer t.eng.mu.Unlock()
+	return t.ref.st.mem != nil
+}
+
 // isDense reports whether the elements are contiguous in memory in row-major order.
 func (t *Tensor) isDense() bool { return isContiguous(t.shape, t.strides) }
 

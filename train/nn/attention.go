@@ -74,6 +74,7 @@ type AttentionMasks struct {
 
 // Forward is self-attention without masks.
 func (m *MultiheadAttention) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer m.Enter(x)()
 	return m.Attend(x, x, x, AttentionMasks{})
 }
 

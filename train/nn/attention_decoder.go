@@ -40,6 +40,7 @@ func NewDecoderBlock(width, heads int, dropout float64, opts ...Option) *Decoder
 
 // Forward maps [n, positions, width] to the same shape. Each position sees itself and those before.
 func (b *DecoderBlock) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer b.Enter(x)()
 	h := b.LN1.Forward(x)
 	y := through(h, b.QKV.Forward(h))
 	parts := y.Chunk(3, -1)
@@ -151,6 +152,7 @@ func NewDecoder(c DecoderConfig, opts ...Option) (*Decoder, error) {
 // Forward maps tokens [n, positions] (int32 or int64), no more positions than Config.Block, to the logits of each next token,
 // [n, positions, vocab].
 func (d *Decoder) Forward(tokens *tensor.Tensor) *tensor.Tensor {
+	defer d.Enter(tokens)()
 	x := d.Tok.Forward(tokens)
 	if x.Err() != nil {
 		return x

@@ -61,6 +61,7 @@ func NewTransformerEncoderLayer(width, heads int, c EncoderConfig, opts ...Optio
 
 // Forward is Encode without masks.
 func (l *TransformerEncoderLayer) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer l.Enter(x)()
 	return l.Encode(x, AttentionMasks{})
 }
 

@@ -46,6 +46,9 @@ type Base struct {
 	buffers  []Named
 	children []namedChild
 	eval     bool
+
+	parent *Base  // that registered it first
+	name   string // in the parent
 }
 
 type namedChild struct {
@@ -71,7 +74,32 @@ func (b *Base) RegisterBuffer(name string, t *tensor.Tensor) *tensor.Tensor {
 // Register adds a child under a name.
 func (b *Base) Register(name string, c Component) {
 	b.children = append(b.children, namedChild{name, c})
+	if child := c.component(); child.parent == nil && child != b {
+		child.parent, child.name = b, name
+	}
 }
+
+// Path returns the module's name from the outermost module on, such as "blocks.0.fc": the prefix of its parameters' names. A module that is
+// registered twice has its first name.
+func (b *Base) Path() string {
+	path := ""
+	for depth := 0; b != nil && depth < 1000; b, depth = b.parent, depth+1 {
+		switch {
+		case b.name == "":
+		case path == "":
+			path = b.name
+		default:
+			path = b.name + "." + path
+		}
+	}
+	return path
+}
+
+// Enter notes that the module's Forward runs, for observers such as amp.Trace, until the function that it returns is called. The layers of
+// this package do it; a module of one's own whose Forward calls operators itself may:
+//
+//	defer b.Enter(x)()
+func (b *Base) Enter(x *tensor.Tensor) (leave func()) { return x.Scope().EnterModule(b.Path) }
 
 // walk visits b and its descendants in order of registration, each once, with the prefix of its names.
 func (b *Base) walk(prefix string, seen map[*Base]bool, visit func(prefix string, b *Base)) {

@@ -47,9 +47,12 @@ type Residual struct {
 // NewResidual returns x + f(x). f must keep the shape.
 func NewResidual(f Module) *Residual {
 	r := &Residual{f: f}
-	r.children = append(r.children, namedChild{"", f})
+	r.Register("", f)
 	return r
 }
 
 // Forward adds.
-func (r *Residual) Forward(x *tensor.Tensor) *tensor.Tensor { return x.Add(r.f.Forward(x)) }
+func (r *Residual) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer r.Enter(x)()
+	return x.Add(r.f.Forward(x))
+}

@@ -79,3 +79,17 @@ func TestActivations(t *testing.T) {
 		t.Errorf("log softmax %v, %v", y, err)
 	}
 }
+
+func TestPath(t *testing.T) {
+	inner := nn.NewLinear(2, 2)
+	list := nn.NewModuleList(nn.NewSequential(nn.NewReLU(), nn.NewResidual(inner)))
+	m := struct{ nn.Base }{}
+	m.Register("blocks", list)
+	if got := inner.Path(); got != "blocks.0.1" {
+		t.Errorf("path %q", got)
+	}
+	other := nn.NewSequential(inner)
+	if got := inner.Path(); got != "blocks.0.1" || other.Path() != "" {
+		t.Errorf("after another registration path %q, of the outermost %q", got, other.Path())
+	}
+}

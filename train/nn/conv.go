@@ -81,7 +81,10 @@ func NewConv3d(in, out int, kernel Kernel, o tensor.ConvOptions, opts ...Option)
 }
 
 // Forward convolves.
-func (c *Conv) Forward(x *tensor.Tensor) *tensor.Tensor { return c.f(x, c.Weight, c.Bias, c.Options) }
+func (c *Conv) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer c.Enter(x)()
+	return c.f(x, c.Weight, c.Bias, c.Options)
+}
 
 // ConvTranspose is a transposed convolution. Weight has shape [in, out/groups, kernel…] and Bias [out], as in PyTorch.
 type ConvTranspose struct {
@@ -122,6 +125,7 @@ func NewConvTranspose3d(in, out int, kernel Kernel, o tensor.ConvTransposeOption
 
 // Forward convolves.
 func (c *ConvTranspose) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer c.Enter(x)()
 	return c.f(x, c.Weight, c.Bias, c.Options)
 }
 

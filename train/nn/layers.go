@@ -59,7 +59,10 @@ func uniform(gen *tensor.Generator, bound float64, shape ...int) *tensor.Tensor 
 }
 
 // Forward maps [..., in] to [..., out].
-func (l *Linear) Forward(x *tensor.Tensor) *tensor.Tensor { return tensor.Linear(x, l.Weight, l.Bias) }
+func (l *Linear) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer l.Enter(x)()
+	return tensor.Linear(x, l.Weight, l.Bias)
+}
 
 // Activation is a module without state that applies a function.
 type Activation struct {
@@ -69,7 +72,10 @@ type Activation struct {
 }
 
 // Forward applies the function.
-func (a *Activation) Forward(x *tensor.Tensor) *tensor.Tensor { return a.f(x) }
+func (a *Activation) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer a.Enter(x)()
+	return a.f(x)
+}
 
 // String returns the function's name.
 func (a *Activation) String() string { return a.name }
@@ -104,6 +110,7 @@ func NewDropout(p float64, opts ...Option) *Dropout { return &Dropout{P: p, gen:
 
 // Forward drops, in training mode.
 func (d *Dropout) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer d.Enter(x)()
 	return x.Dropout(d.P, d.Training(), d.gen)
 }
 
@@ -125,6 +132,7 @@ func NewSequential(modules ...Module) *Sequential {
 // Forward applies the chain. What a layer of this package hands to another one is discarded once gradients do not need it
 // ([tensor.Tensor.Discard]).
 func (s *Sequential) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer s.Enter(x)()
 	given := true // x is the caller's, or a module of somebody else may have kept it
 	for _, m := range s.modules {
 		y := m.Forward(x)

@@ -70,6 +70,7 @@ func NewLayerNorm(shape []int, opts ...NormOption) *LayerNorm {
 
 // Forward normalises.
 func (l *LayerNorm) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer l.Enter(x)()
 	return tensor.LayerNorm(x, l.dims, l.Weight, l.Bias, l.Eps)
 }
 
@@ -91,6 +92,7 @@ func NewRMSNorm(shape []int, opts ...NormOption) *RMSNorm {
 
 // Forward normalises.
 func (l *RMSNorm) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer l.Enter(x)()
 	return tensor.RMSNorm(x, l.dims, l.Weight, l.Eps)
 }
 
@@ -112,6 +114,7 @@ func NewGroupNorm(groups, channels int, opts ...NormOption) *GroupNorm {
 
 // Forward normalises.
 func (l *GroupNorm) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer l.Enter(x)()
 	return tensor.GroupNorm(x, l.Groups, l.Weight, l.Bias, l.Eps)
 }
 
@@ -151,6 +154,7 @@ func NewBatchNorm2d(channels int, opts ...NormOption) *BatchNorm {
 
 // Forward normalises, and in training mode updates the running statistics.
 func (l *BatchNorm) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer l.Enter(x)()
 	if rank := len(x.Shape()); x.Err() == nil && l.name != "" && (rank < l.ranks[0] || rank > l.ranks[1]) {
 		want := "[n, channels, height, width]"
 		if l.ranks[0] == 2 {
@@ -203,6 +207,7 @@ func NewEmbeddingPadding(n, d, padding int, opts ...Option) *Embedding {
 
 // Forward looks up: index of any shape (int32 or int64) to [..., d].
 func (e *Embedding) Forward(index *tensor.Tensor) *tensor.Tensor {
+	defer e.Enter(index)()
 	if e.padding >= 0 {
 		return tensor.EmbeddingPadding(e.Weight, index, e.padding)
 	}

@@ -163,6 +163,7 @@ func NewLSTM(in, hidden int, c RNNConfig, opts ...Option) *LSTM {
 
 // Forward is Run from zeros, without the final states.
 func (l *LSTM) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer l.Enter(x)()
 	y, _, _ := l.Run(x, nil, nil)
 	return y
 }
@@ -194,6 +195,7 @@ func NewGRU(in, hidden int, c RNNConfig, opts ...Option) *GRU {
 
 // Forward is Run from zeros, without the final states.
 func (g *GRU) Forward(x *tensor.Tensor) *tensor.Tensor {
+	defer g.Enter(x)()
 	y, _ := g.Run(x, nil)
 	return y
 }
