@@ -18,7 +18,7 @@ func TrainingBound(name string) float64 {
 }
 
 // undetermined are parameters whose exact gradient is 0, so that Adam moves them by rounding errors: a bias before a batch
-// normalisation, which takes it away again with the mean.
+// normalisation, which takes it away again with the mean. PyTorch's own run in float32 is off by 1 to 7 % there, and by less than 5e-6 elsewhere.
 var undetermined = map[string]bool{"cnn_adamw/0.bias": true, "cnn_adamw/1.running_mean": true, "cnn_adamw/4.bias": true, "cnn_adamw/5.running_mean": true}
 
 // Determined reports whether a parameter's values follow from the recorded run, and not from how its sums were rounded.
