@@ -7,7 +7,8 @@ import (
 )
 
 // EnvDisable is the environment variable with the optional features that drivers are to leave unused, with commas between
-// them, for a driver that gets one of them wrong. Kernels then take the paths of devices that lack the feature.
+// them, for a driver that gets one of them wrong. Kernels then take the paths of devices that lack the feature. [Open] finds wrong
+// paths by itself, with small kernels that it runs once for each version of a driver ([Restricter]).
 //
 //	f16       float16 arithmetic and 16-bit loads and stores
 //	f16arith  float16 arithmetic alone

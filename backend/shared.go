@@ -79,6 +79,11 @@ func (e *entry) openDevice(index int) (Device, error) {
 		return nil, &UnavailableError{Device: info.String(), Name: info.Name, Problem: info.Problem}
 	}
 	dev, err := e.openDriver(index)
+	if err == nil {
+		if err = e.selfTest(dev, index); err != nil {
+			_ = dev.Close() // it is lost
+		}
+	}
 	if err != nil {
 		if e.openErr == nil {
 			e.openErr = map[int]error{}
@@ -106,6 +111,16 @@ func (e *entry) openDriver(index int) (dev Device, err error) {
 		err = errors.New("the driver returned no device")
 	}
 	return dev, err
+}
+
+// selfTest tests the optional paths of an opened device; what fails is also missing in lists of devices from then on. e.mu is held.
+func (e *entry) selfTest(dev Device, index int) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the driver panicked in its self-test: %v", p)
+		}
+	}()
+	return selfTest(dev, &e.infos[index])
 }
 
 // shared is an opened device that counts its users.

@@ -59,6 +59,9 @@ func newDevice(c candidate, ctx *cl.Context, queue *cl.CommandQueue) *device {
 // Info describes the device.
 func (d *device) Info() backend.Info { return d.info }
 
+// Restrict takes capabilities out of the description before kernels are compiled for it; see [backend.Restricter].
+func (d *device) Restrict(change func(*backend.Info)) { change(&d.info) }
+
 // Lost reports whether the device was lost.
 func (d *device) Lost() bool {
 	d.mu.Lock()

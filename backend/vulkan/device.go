@@ -96,6 +96,9 @@ func openDevice(inst *instance, cand candidate) (*device, error) {
 // Info returns what was found out about the device.
 func (d *device) Info() backend.Info { return d.info }
 
+// Restrict takes capabilities out of the description before kernels are compiled for it; see [backend.Restricter].
+func (d *device) Restrict(change func(*backend.Info)) { change(&d.info) }
+
 // Lost reports whether the device was lost.
 func (d *device) Lost() bool { return d.lost.Load() != nil }
 
