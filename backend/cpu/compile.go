@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"errors"
+	"maps"
 	"sync"
 
 	"github.com/anygpu/anygpu/backend"
@@ -24,6 +25,14 @@ func machineCode() (bool, string) {
 	return true, "kernels are compiled to " + jit.Name
 }
 
+// Interpreted returns the kernels compiled so far that the block executor runs although the device has machine code, by name, with why. There
+// are none if machine code is switched off or not to be had.
+func (d *Device) Interpreted() map[string]error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.interpreted)
+}
+
 // compile returns machine code for a kernel, or what the block executor makes of it.
 func (d *Device) compile(k *ir.Kernel) (runner, error) {
 	if !d.code {
@@ -31,6 +40,9 @@ func (d *Device) compile(k *ir.Kernel) (runner, error) {
 	}
 	p, err := jit.Compile(k)
 	if errors.Is(err, jit.ErrUnsupported) {
+		d.mu.Lock()
+		d.interpreted[k.Name] = err
+		d.mu.Unlock()
 		return d.interpreter(k)
 	}
 	if err != nil {

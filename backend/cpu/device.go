@@ -27,9 +27,11 @@ type Device struct {
 	closed    bool
 	last      *submission // the latest
 	allocated int64
-	submitted int
-	failed    error // of a launch, until a synchronisation reports it
-	failedSeq int   // the submission that failed
+
+	interpreted map[string]error // kernels that have no machine code
+	submitted   int
+	failed      error // of a launch, until a synchronisation reports it
+	failedSeq   int   // the submission that failed
 }
 
 var (
@@ -42,7 +44,7 @@ var (
 
 // New returns the device. Most programs use backend.Open("cpu").
 func New() *Device {
-	d := &Device{info: hostInfo(), pool: interp.DefaultPool()}
+	d := &Device{info: hostInfo(), pool: interp.DefaultPool(), interpreted: map[string]error{}}
 	var note string
 	d.code, note = machineCode()
 	d.info.Notes = append(slices.Clone(d.info.Notes), note)

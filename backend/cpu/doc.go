@@ -2,7 +2,8 @@
 //
 // # Overview
 //
-// Kernels run on the block executor of package interp, on as many cores as GOMAXPROCS allows. Matrix products
+// Kernels are compiled to machine code by package jit where the processor has AVX-512, and run on the block executor of package interp
+// elsewhere, or where a kernel has something that has no machine code; both use as many cores as GOMAXPROCS allows. Matrix products
 // (kernels whose template is a lib.MatMul) run as native programs: those that accumulate in float32 by package
 // internal/gemm, which has assembly for AVX-512, AVX2 and NEON; others are packed so that each result is a dot product of two
 // contiguous rows. Convolutions and their gradients (lib.Conv) are products too, packed from the image as they go, and

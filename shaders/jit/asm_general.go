@@ -238,3 +238,18 @@ func (a *asm) adcZero(wide bool, r int) {
 	a.modRM(2, r)
 	a.byte(0)
 }
+
+// testImm compares the bits in imm of r with 0.
+func (a *asm) testImm(r, imm int) {
+	a.rex(false, 0, false, r)
+	a.byte(0xf7)
+	a.modRM(0, r)
+	a.int32(int32(imm))
+}
+
+// prefetch asks for a line of memory, which need not be there.
+func (a *asm) prefetch(m memory) {
+	a.rex(false, 0, m.index >= 0 && m.index&8 != 0, m.base)
+	a.byte(0x0f, 0x18)
+	a.modMem(1, m, 0)
+}

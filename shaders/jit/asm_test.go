@@ -27,7 +27,9 @@ func encodings() []func(a *asm) {
 		add(func(a *asm) { a.rrr(o.sized(8), f512, d, x, y) })
 		add(func(a *asm) { a.rrr(o, form{length: len256, mask: 1 + i%7, zero: true}, y, d, x) })
 		add(func(a *asm) { a.rrm(o, form{length: len512, broadcast: true}, d, x, places[i%len(places)]) })
-		add(func(a *asm) { a.rrm(o.sized(8), form{length: len256, broadcast: true}, d, x, places[(i+4)%len(places)]) })
+		add(func(a *asm) {
+			a.rrm(o.sized(8), form{length: len256, broadcast: true}, d, x, places[(i+4)%len(places)])
+		})
 	}
 	for i, o := range []opcode{vSQRTPS, vPABSD, vCVTDQ2PS, vCVTUDQ2PS, vCVTTPS2DQ, vCVTTPS2UDQ, vMOVAPS, vCVTPS2PD, vCVTDQ2PD, vCVTUDQ2PD, vCVTPD2PS, vCVTTPD2DQ, vCVTTPD2UDQ, vCVTQQ2PS,
 		vCVTQQ2PD, vCVTTPD2QQ, vCVTTPS2QQ, vPMOVSXDQ, vPMOVZXDQ, vCVTPH2PS, vPMOVZXBD, vPMOVZXWD, vPMOVQD, vPMOVDB, vPMOVDW, vSQRTPS.wide(), vPABSQ, vBROADCASTSS, vBROADCASTSD} {
@@ -56,6 +58,7 @@ func encodings() []func(a *asm) {
 			add(func(a *asm) { a.store(size, m, (6+i)%16) })
 		}
 		add(func(a *asm) { a.lea(true, r9, m) })
+		add(func(a *asm) { a.prefetch(m) })
 		add(func(a *asm) { a.rm(opCMP, true, r10, m) })
 		add(func(a *asm) { storeScalar(a, 4, m, 30) })
 		add(func(a *asm) { storeScalar(a, 8, m, 3) })
@@ -63,9 +66,15 @@ func encodings() []func(a *asm) {
 		add(func(a *asm) { a.vexMem(opKMOVSt, 0, 6, 0, m) })
 	}
 	for _, index := range []int{2, 12, 19, 31} {
-		add(func(a *asm) { a.vsib(vPGATHERDD, form{length: len512, mask: 2}, 5, memory{base: rax, index: index, scale: 4}) })
-		add(func(a *asm) { a.vsib(vPGATHERDD.wide(), form{length: len512, mask: 7}, 25, memory{base: r8, index: index, scale: 8}) })
-		add(func(a *asm) { a.vsib(vPSCATTERDD, form{length: len256, mask: 1}, 17, memory{base: rax, index: index, scale: 2}) })
+		add(func(a *asm) {
+			a.vsib(vPGATHERDD, form{length: len512, mask: 2}, 5, memory{base: rax, index: index, scale: 4})
+		})
+		add(func(a *asm) {
+			a.vsib(vPGATHERDD.wide(), form{length: len512, mask: 7}, 25, memory{base: r8, index: index, scale: 8})
+		})
+		add(func(a *asm) {
+			a.vsib(vPSCATTERDD, form{length: len256, mask: 1}, 17, memory{base: rax, index: index, scale: 2})
+		})
 	}
 	for _, r := range []int{rbx, rsi, r8, r14} {
 		add(func(a *asm) { a.rrr(vPBROADCASTD, f512, 21, 0, r) })
@@ -90,6 +99,7 @@ func encodings() []func(a *asm) {
 		add(func(a *asm) { a.adcZero(true, r) })
 		add(func(a *asm) { a.tzcnt(r, rcx) })
 		add(func(a *asm) { a.blsr(r, r12) })
+		add(func(a *asm) { a.testImm(r, 15) })
 		add(func(a *asm) { a.movImm(r, 0x1234567890) })
 		add(func(a *asm) { a.movImm(r, 7) })
 	}

@@ -67,3 +67,41 @@ func BenchmarkMap(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkColumns measures sums of columns of a matrix in the second-level cache, on one core.
+func BenchmarkColumns(b *testing.B) {
+	needCode(b)
+	const rows, columns = 64, 1024
+	k := build(b, "columns", 1024, func(b *ir.Builder) {
+		in, out := b.Buffer("in", ir.F32, ir.Read), b.Buffer("out", ir.F32, ir.Write)
+		n, inner := b.Param("n", ir.U32), b.Param("inner", ir.U32)
+		i := b.GlobalID(0)
+		b.If(b.Lt(i, inner), func() {
+			total := b.Var(b.F32(0))
+			b.For(b.U32(0), n, b.U32(16), func(first ir.Value) {
+				sum := b.Var(b.F32(0))
+				b.For(first, b.Add(first, b.Min(b.U32(16), b.Sub(n, first))), b.U32(1), func(j ir.Value) {
+					b.Set(sum, b.Add(b.Get(sum), b.Load(in, b.Add(i, b.Mul(j, inner)), 1)))
+				})
+				b.Set(total, b.Add(b.Get(total), b.Get(sum)))
+			})
+			b.Store(out, i, b.Get(total))
+		}, nil)
+	})
+	p, err := Compile(k)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if dir := os.Getenv("JIT_DUMP"); dir != "" {
+		mc, _ := generate(k)
+		os.WriteFile(dir+"/columns", mc.code, 0o644)
+	}
+	bufs := aligned([][]byte{make([]byte, 4*rows*columns), make([]byte, 4*columns)})
+	pool := interp.NewPool(1)
+	for b.Loop() {
+		if err := p.Run([3]int{columns / 1024, 1, 1}, bufs, []uint32{rows, columns}, pool); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(rows*columns), "ns/elem")
+}

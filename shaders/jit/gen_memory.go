@@ -34,9 +34,7 @@ func (g *generator) indexCheck(in *ir.Instr, index vreg, n int, aligned bool) {
 		a.rm(opCMP, true, tempG, bufferElements(binding))
 		g.fault(a, ccA, in, faultBounds, r[0])
 		if aligned {
-			a.byte(0x40|bit(r[0]&8 != 0), 0xf7) // test r, imm32
-			a.modRM(0, r[0])
-			a.int32(int32(n - 1))
+			a.testImm(r[0], n-1)
 			g.fault(a, ccNE, in, faultAligned, r[0])
 		}
 	}, index)
@@ -158,6 +156,9 @@ func (g *generator) neighbours(in *ir.Instr, v value) []vreg {
 
 func (g *generator) loadNeighbours(in *ir.Instr, v value) vreg {
 	m, l := in.Mem, g.length(in.Type)
+	if g.level > 2 {
+		g.prefetch(m, v)
+	}
 	return g.op(vector, func(a *asm, r []int) {
 		f := form{length: l}
 		if len(r) > 2 {
@@ -165,6 +166,25 @@ func (g *generator) loadNeighbours(in *ir.Instr, v value) vreg {
 		}
 		loadPlain(a, m.Kind, f, r[0], element(a, m, r[1]))
 	}, g.neighbours(in, v)...)
+}
+
+// prefetchLines is how many lines of memory are asked for at once, a power of 2.
+const prefetchLines = 8
+
+// prefetch asks for the memory beside a load in a loop. Such a loop goes down columns: the next vectors of invocations want what lies beside, and lines
+// that are asked for together come much faster from memory than one by one, with those of other rows between them.
+func (g *generator) prefetch(m *ir.Mem, v value) {
+	g.effect(func(a *asm, r []int) {
+		skip := a.newLabel()
+		a.testImm(r[1], prefetchLines*64/(g.lanes*m.Kind.Size())-1)
+		a.jcc(ccNE, skip)
+		at := element(a, m, r[0])
+		for i := range prefetchLines {
+			at.disp = int32(64 * (i + 1))
+			a.prefetch(at)
+		}
+		a.place(skip)
+	}, v.reg, g.vars[varBlock])
 }
 
 // activeCopy returns a copy of the mask that an instruction may clear.
