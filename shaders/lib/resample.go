@@ -51,8 +51,8 @@ func (r *Resample) elements() (image, grid int) {
 	return image, grid
 }
 
-// Launch returns the grid and the parameters: invocations, then for each dimension the sizes of image and grid, the scale as two
-// floats that add up to it, and its inverse.
+// Launch returns the grid and the parameters: invocations, then for each dimension the sizes of image and grid, the scale as three
+// floats that add up to it (two have 49 bits of a double's 53), and its inverse.
 func (r *Resample) Launch(t Target) (groups [3]int, params []uint32, err error) {
 	if err := r.check(); err != nil {
 		return groups, nil, err
@@ -75,7 +75,9 @@ func (r *Resample) Launch(t Target) (groups [3]int, params []uint32, err error) 
 		if r.Scale[i] > 0 {
 			inverse = float32(1 / r.Scale[i])
 		}
-		params = append(params, uint32(r.Image[i]), uint32(r.Grid[i]), math.Float32bits(high), math.Float32bits(float32(r.Scale[i]-float64(high))), math.Float32bits(inverse))
+		middle := float32(r.Scale[i] - float64(high))
+		low := float32(r.Scale[i] - float64(high) - float64(middle))
+		params = append(params, uint32(r.Image[i]), uint32(r.Grid[i]), math.Float32bits(high), math.Float32bits(middle), math.Float32bits(low), math.Float32bits(inverse))
 	}
 	groups, err = t.fold(r.name(), uint64(ceilDiv(n, t.config().local)))
 	if err == nil && uint64(groups[0])*uint64(groups[1])*uint64(t.config().local) > 1<<32 {
@@ -142,7 +144,7 @@ func (r *Resample) Build(t Target) (*ir.Kernel, error) {
 	n := b.Param("n", ir.U32)
 	for i := range r.Image {
 		p := func(name string, k ir.Kind) ir.Value { return b.Param(fmt.Sprintf("%s%d", name, i), k) }
-		m.dims = append(m.dims, resampleDim{image: p("image", ir.U32), grid: p("grid", ir.U32), high: p("scale", ir.F32), low: p("scale_low", ir.F32), inverse: p("inverse", ir.F32)})
+		m.dims = append(m.dims, resampleDim{image: p("image", ir.U32), grid: p("grid", ir.U32), high: p("scale", ir.F32), middle: p("scale_middle", ir.F32), low: p("scale_low", ir.F32), inverse: p("inverse", ir.F32)})
 	}
 	id := b.Named(b.LinearID(), "id")
 	b.If(b.Lt(id, n), func() {
@@ -159,7 +161,7 @@ func (r *Resample) Build(t Target) (*ir.Kernel, error) {
 	return k, nil
 }
 
-type resampleDim struct{ image, grid, high, low, inverse ir.Value }
+type resampleDim struct{ image, grid, high, middle, low, inverse ir.Value }
 
 type resampler struct {
 	r     *Resample
@@ -183,7 +185,7 @@ func (m *resampler) taps(d resampleDim, g ir.Value) []tap {
 	f := func(v float64) ir.Value { return b.Const(ir.Scalar(m.value), v) }
 	scale := d.high
 	if m.value == ir.F64 {
-		scale = b.Add(b.Convert(d.high, ir.F64), b.Convert(d.low, ir.F64))
+		scale = b.Add(b.Add(b.Convert(d.high, ir.F64), b.Convert(d.middle, ir.F64)), b.Convert(d.low, ir.F64))
 	}
 	x := b.Convert(g, m.value)
 	if m.r.Corners {
