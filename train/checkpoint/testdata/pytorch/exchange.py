@@ -3,7 +3,7 @@
 
 Usage: exchange.py write DIR [--full]     writes NAME.safetensors (state dict) and NAME.io.safetensors (inputs "in.…", outputs "out.…")
        exchange.py check DIR [--full]     loads DIR/NAME.safetensors with strict=True and compares with the outputs of NAME.io.safetensors
-       exchange.py load NAME FILE         loads a state dict with strict=True into the model of the sizes of --full
+       exchange.py load NAME FILE …       loads state dicts with strict=True into the models of the sizes of --full
 The files beside this script are those of "write". Without --full the models are narrow; the layers have one size.
 Needs PyTorch (Debian's python3-torch).
 """
@@ -216,7 +216,8 @@ if __name__ == "__main__":
     args = [a for a in sys.argv[1:] if a != "--full"]
     if args[:1] in (["write"], ["check"]) and len(args) == 2:
         {"write": write, "check": check}[args[0]](args[1], int("--full" in sys.argv))
-    elif args[:1] == ["load"] and len(args) == 3:
-        load(*args[1:])
+    elif args[:1] == ["load"] and len(args) > 2 and len(args) % 2 == 1:
+        for name, path in zip(args[1::2], args[2::2]):
+            load(name, path)
     else:
         sys.exit(__doc__)
