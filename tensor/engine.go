@@ -31,6 +31,7 @@ type engine struct {
 	stats    LaunchStats
 
 	sched scheduler // guarded by mu
+	tune  tuner     // guarded by mu
 	prof  *recorder // guarded by mu; nil unless Profile is at work
 
 	alloc *backend.Allocator
@@ -134,6 +135,7 @@ func engineFor(dev backend.Device) (*engine, error) {
 	e := &engine{dev: dev, name: info.String(), isCPU: info.API == "cpu", target: info.Target(), align: max(1, info.Limits.BufferOffsetAlign),
 		programs: map[string]*program{}, sched: newScheduler()}
 	e.openMemory()
+	e.openTuning()
 	if engines.byDevice == nil {
 		engines.byDevice = map[backend.Device]*engine{}
 	}
@@ -320,8 +322,13 @@ func (e *engine) launch(n *node) error {
 	return nil
 }
 
-// launchGen queues the kernels of a generator: one, or its stages with scratch memory between them.
+// launchGen queues the kernels of a generator, or of the variant that was found to be the fastest.
 func (e *engine) launchGen(gen lib.Generator, regions []backend.Region) error {
+	return e.launchStages(e.tuned(gen, regions), regions)
+}
+
+// launchStages queues the kernels of a generator: one, or its stages with scratch memory between them.
+func (e *engine) launchStages(gen lib.Generator, regions []backend.Region) error {
 	if _, ok := gen.(lib.Staged); !ok {
 		return e.launchOne(gen, regions)
 	}

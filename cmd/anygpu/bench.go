@@ -39,6 +39,9 @@ type benchReport struct {
 
 	Error string `json:"error,omitempty"` // why there are no figures
 
+	Tuned int    `json:"tuned,omitempty"` // with --tune: choices of variants that the device's tuning file has
+	Note  string `json:"note,omitempty"`  // why an old tuning file was ignored
+
 	PeakBytes int64 `json:"peak_bytes"`         // device memory in use
 	PeakRSS   int64 `json:"peak_rss,omitempty"` // of the process, on Linux
 }
@@ -46,7 +49,7 @@ type benchReport struct {
 // benchFlags are the flags of bench.
 type benchFlags struct {
 	workload, device, json, match, profile, scaling string
-	list, cold, once                                bool
+	list, cold, once, tune                          bool
 	threads                                         int
 	seconds                                         float64
 	options                                         benchOptions
@@ -93,6 +96,7 @@ func newBench() *cobra.Command {
 	f.IntVar(&c.options.width, "width", 0, "width of the mlp's hidden layers; 0 is 512 and 256")
 	f.BoolVar(&c.options.amp, "amp", false, "training steps in mixed precision")
 	f.BoolVar(&c.cold, "cold", false, "of "+firstStep+": without the caches of compiled kernels")
+	f.BoolVar(&c.tune, "tune", false, "measure the variants of each kernel in the first run, and keep the best ones for later processes")
 	f.BoolVar(&c.once, "once", false, "one run, the first, and no more")
 	return cmd
 }
@@ -116,11 +120,21 @@ func (c *benchFlags) one(ctx context.Context, name string) (*benchReport, error)
 }
 
 func (c *benchFlags) on(dev backend.Device, w workload) (*benchReport, error) {
+	if c.tune {
+		if err := tensor.SetTuning(dev, true); err != nil {
+			return nil, err
+		}
+	}
 	r, err := bench(dev, w, c.options, time.Duration(c.seconds*float64(time.Second)), c.once)
 	if err != nil {
 		return nil, fmt.Errorf("%s on %s: %w", w.name, dev.Info(), err)
 	}
 	r.Threads = c.threads
+	if c.tune {
+		if r.Tuned, r.Note, err = tensor.SaveTuning(dev); err != nil {
+			return nil, fmt.Errorf("the tuning file cannot be written: %w", err)
+		}
+	}
 	return r, nil
 }
 
