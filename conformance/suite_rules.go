@@ -14,47 +14,55 @@ func ruleCases(e *env) ([]testCase, error) {
 	if e.opts.Golden != nil {
 		return nil, nil
 	}
-	isCPU := e.info.API == "cpu"
-	// other makes the case's second tensor on a device that is not the one under test.
-	needsOther := func(f func(x *run, s *tensor.Scope, on, off *tensor.Tensor) error) func(x *run) error {
+	// pair makes a tensor on the device under test and one elsewhere: on the CPU, or where that is under test, on the CPU in the
+	// guise of another device. away is the one that is not on the CPU.
+	pair := func(f func(x *run, s *tensor.Scope, p places) error) func(x *run) error {
 		return func(x *run) error {
-			if isCPU {
-				return notSupported("a device besides the CPU, which is the device under test")
-			}
 			return x.scopedQuiet(func(s *tensor.Scope) error {
 				host := tensor.FromFloat32s([]float32{1, 2, 3, 4}, 2, 2)
-				return f(x, s, s.To(host), host)
+				p := places{here: s.To(host), there: host, other: tensor.CPU().Info().String()}
+				p.away = p.here
+				if x.info.API == "cpu" {
+					d := &understudy{Device: x.dev, info: x.info}
+					d.info.API, d.info.Name = "second", "the CPU as a second device"
+					defer d.leave()
+					second := tensor.NewScope(d)
+					defer second.Close()
+					p.there, p.other = second.To(host), d.info.String()
+					p.away = p.there
+				}
+				return f(x, s, p)
 			})
 		}
 	}
 	return []testCase{
-		{name: "same_device/elementwise", op: "add", run: needsOther(func(x *run, _ *tensor.Scope, on, off *tensor.Tensor) error {
-			return x.wantDevices(on.Add(off).Err(), "add")
+		{name: "same_device/elementwise", op: "add", run: pair(func(x *run, _ *tensor.Scope, p places) error {
+			return x.wantDevices(p.here.Add(p.there).Err(), "add", p.other)
 		})},
-		{name: "same_device/matmul", op: "matmul", run: needsOther(func(x *run, _ *tensor.Scope, on, off *tensor.Tensor) error {
-			return x.wantDevices(off.MatMul(on).Err(), "matmul")
+		{name: "same_device/matmul", op: "matmul", run: pair(func(x *run, _ *tensor.Scope, p places) error {
+			return x.wantDevices(p.there.MatMul(p.here).Err(), "matmul", p.other)
 		})},
-		{name: "same_device/cat", op: "cat", run: needsOther(func(x *run, _ *tensor.Scope, on, off *tensor.Tensor) error {
-			return x.wantDevices(tensor.Cat(0, on, off).Err(), "cat")
+		{name: "same_device/cat", op: "cat", run: pair(func(x *run, _ *tensor.Scope, p places) error {
+			return x.wantDevices(tensor.Cat(0, p.here, p.there).Err(), "cat", p.other)
 		})},
-		{name: "same_device/scalar_joins", op: "mul", run: needsOther(func(x *run, _ *tensor.Scope, on, _ *tensor.Tensor) error {
-			v, err := on.Mul(tensor.Scalar(3)).Sum().Item()
+		{name: "same_device/scalar_joins", op: "mul", run: pair(func(_ *run, _ *tensor.Scope, p places) error {
+			v, err := p.away.Mul(tensor.Scalar(3)).Sum().Item()
 			if err == nil && v != 30 {
 				err = fmt.Errorf("the sum is %v, want 30", v)
 			}
 			return err
 		})},
-		{name: "export/float32s", run: needsOther(func(x *run, _ *tensor.Scope, on, _ *tensor.Tensor) error {
-			_, err := on.Float32s()
-			return wantError(err, x.info.String(), "CPU()")
+		{name: "export/float32s", run: pair(func(_ *run, _ *tensor.Scope, p places) error {
+			_, err := p.away.Float32s()
+			return wantError(err, p.away.Device().Info().String(), "CPU()")
 		})},
-		{name: "export/gonum", run: needsOther(func(x *run, _ *tensor.Scope, on, _ *tensor.Tensor) error {
-			_, err := on.Dense()
-			return wantError(err, x.info.String(), "CPU()")
+		{name: "export/gonum", run: pair(func(_ *run, _ *tensor.Scope, p places) error {
+			_, err := p.away.Dense()
+			return wantError(err, p.away.Device().Info().String(), "CPU()")
 		})},
-		{name: "export/npy", run: needsOther(func(x *run, _ *tensor.Scope, on, _ *tensor.Tensor) error {
+		{name: "export/npy", run: pair(func(_ *run, _ *tensor.Scope, p places) error {
 			var buf bytes.Buffer
-			return wantError(on.WriteNPY(&buf), x.info.String(), "CPU()")
+			return wantError(p.away.WriteNPY(&buf), p.away.Device().Info().String(), "CPU()")
 		})},
 		{name: "export/requires_grad", run: func(x *run) error {
 			return x.scopedQuiet(func(s *tensor.Scope) error {
@@ -111,26 +119,37 @@ func ruleCases(e *env) ([]testCase, error) {
 				return nil
 			})
 		}},
-		{name: "gradient/crosses_devices", run: needsOther(func(x *run, s *tensor.Scope, _, off *tensor.Tensor) error {
-			leaf := off.Clone().SetRequiresGrad(true)
+		{name: "gradient/crosses_devices", run: pair(func(_ *run, s *tensor.Scope, p places) error {
+			leaf := p.there.Clone().SetRequiresGrad(true)
 			if err := s.To(leaf).Square().Sum().Backward(); err != nil {
 				return err
 			}
-			g, err := leaf.Grad().Float32s()
+			grad := leaf.Grad()
+			if got := grad.Device().Info().String(); got != p.other {
+				return fmt.Errorf("the gradient of a leaf on %s is on %s", p.other, got)
+			}
+			g, err := grad.CPU().Float32s()
 			if err == nil && (len(g) != 4 || g[3] != 8) {
-				err = fmt.Errorf("the gradient on the CPU is %v", g)
+				err = fmt.Errorf("the gradient on %s is %v", p.other, g)
 			}
 			return err
 		})},
 	}, nil
 }
 
-// wantDevices asserts the error of operands on two devices.
-func (x *run) wantDevices(err error, op string) error {
+// places are two tensors of the same values on two devices.
+type places struct {
+	here, there *tensor.Tensor // on the device under test, and on another one
+	away        *tensor.Tensor // the one that is not on the CPU
+	other       string         // the device of there
+}
+
+// wantDevices asserts the error of operands on the device under test and another one.
+func (x *run) wantDevices(err error, op, other string) error {
 	if !errors.Is(err, tensor.ErrDevice) {
 		return fmt.Errorf("operands on two devices give %w", orNil(err))
 	}
-	if s := err.Error(); !strings.Contains(s, op) || !strings.Contains(s, x.info.String()) || !strings.Contains(s, "cpu") || !strings.Contains(s, "To") {
+	if s := err.Error(); !strings.Contains(s, op) || !strings.Contains(s, x.info.String()) || !strings.Contains(s, other) || !strings.Contains(s, "To") {
 		return fmt.Errorf("the error should name %s, both devices and the remedy, but is: %w", op, err)
 	}
 	return nil
