@@ -92,15 +92,30 @@ func TestTruncatingCast(t *testing.T) {
 	found(t, nil, broken, "kernels", "convert", "kernels/convert/f32x4", "convert f32x4 to f16")
 }
 
+// defineCube makes a row x^3 with a gradient.
+func defineCube(name string, grad func(dy, x *tensor.Tensor) *tensor.Tensor) {
+	tensor.DefineElementwise(tensor.Elementwise{Name: name, Doc: "x^3", Inputs: []string{"x"},
+		Body: func(b *ir.Builder, in ...ir.Value) ir.Value { return b.Mul(b.Mul(in[0], in[0]), in[0]) },
+		Ref:  func(in ...float64) float64 { return in[0] * in[0] * in[0] },
+		Grad: func(dy *tensor.Tensor, in ...*tensor.Tensor) []*tensor.Tensor {
+			return []*tensor.Tensor{grad(dy, in[0])}
+		}})
+}
+
+// A gradient whose own gradient is wrong: it is computed from a value without history.
+func TestCutHistory(t *testing.T) {
+	defineCube("cube_history", func(dy, x *tensor.Tensor) *tensor.Tensor { return dy.Mul(x.Square()).MulScalar(3) })
+	defineCube("cube_cut_history", func(dy, x *tensor.Tensor) *tensor.Tensor { return dy.Mul(x.Detach().Square()).MulScalar(3) })
+	for _, f := range failures(t, tensor.CPU(), "gradients", "/(cube_history/|cube_cut_history/float32)") {
+		t.Errorf("%s: %s", f.Name, f.Message)
+	}
+	found(t, nil, tensor.CPU(), "gradients", "cube_cut_history", "gradients/cube_cut_history/float64/second-generated", "the gradient for x", "central differences")
+}
+
 // A gradient with a wrong sign.
 func TestWrongSign(t *testing.T) {
 	row := func(name string, sign float64) {
-		tensor.DefineElementwise(tensor.Elementwise{Name: name, Doc: "x^3", Inputs: []string{"x"},
-			Body: func(b *ir.Builder, in ...ir.Value) ir.Value { return b.Mul(b.Mul(in[0], in[0]), in[0]) },
-			Ref:  func(in ...float64) float64 { return in[0] * in[0] * in[0] },
-			Grad: func(dy *tensor.Tensor, in ...*tensor.Tensor) []*tensor.Tensor {
-				return []*tensor.Tensor{dy.Mul(in[0].Square()).MulScalar(3 * sign)}
-			}})
+		defineCube(name, func(dy, x *tensor.Tensor) *tensor.Tensor { return dy.Mul(x.Square()).MulScalar(3 * sign) })
 	}
 	row("cube_sound", 1)
 	row("cube_wrong_sign", -1)
