@@ -224,7 +224,7 @@ func (c *call) rowNorm(x *Tensor, dims int, weight, bias *Tensor, eps float64, c
 	if w != c.in[0] {
 		w.Discard()
 	}
-	scaled := affine(y, widened(weight), widened(bias))
+	scaled := affine(y, weight, bias) // in the dtype of y
 	return through(scaled, back(scaled))
 }
 

@@ -25,7 +25,7 @@ import (
 
 // Bounds of a fused kernel, besides the device's.
 const (
-	maxClusters = 8   // that wait, besides uniform ones: they hold their operands' memory
+	maxClusters = 16  // that wait, besides uniform ones: they hold their operands' memory
 	maxMembers  = 32  // operators
 	maxScalars  = 16  // parameters; the others of ir.MaxParams are for geometry
 	maxWeight   = 600 // instructions, math functions counted as mathWeight
@@ -40,20 +40,32 @@ type cluster struct {
 	members []member
 	ins     []input
 	wires   []int      // of all members' operands, in order: an index of ins, or ^v for value v
-	values  []*storage // results of all members, in order; nil for those of repeated members
+	values  []*storage // results of all members, in order; nil for those of repeated and of helping members
 	reads   []int      // how many operands of members are that value
+	perRow  []bool     // of each value: there is one a row, not one an element
 	scalars int
 	weight  int
 	uniform bool // the results are the same at every place
 	repeats bool // members of uniform clusters are repeated here
+
+	// With reductions: a row is the last rowDims dimensions of shape, rowN elements; 0 without. width is that of the reductions' kernels.
+	rowN, rowDims, width int
+
+	// A template whose product is input 0, and what is computed from the product in the template's kernel.
+	head *lib.MatMul
 }
+
+// rows is the number of rows.
+func (g *cluster) rows() int { return Numel(g.shape[:len(g.shape)-g.rowDims]) }
 
 // member is an operator of a cluster.
 type member struct {
-	n    *node // nil if it is repeated here only for its value
+	n    *node // nil if it is here only for its value: repeated from a uniform cluster, or a stage of a node before its last one
 	gen  *lib.Elementwise
-	wire int // the first of its operands in wires
-	val  int // the first of its results in values
+	red  *lib.Reduce // a reduction; gen then only describes it
+	row  bool        // elementwise, on what there is one of in a row
+	wire int         // the first of its operands in wires
+	val  int         // the first of its results in values
 }
 
 // input is an operand of a cluster in memory.
@@ -107,7 +119,9 @@ func (e *engine) schedule(nodes []*node) {
 		case n.dead:
 			e.stats.Skipped++
 		case s.on && n.fusable():
-			e.gather(n)
+			e.gather(n, []stage{{gen: n.steps[0].gen.(*lib.Elementwise)}})
+		case s.on && e.gatherRows(n):
+		case s.on && e.gatherTemplate(n):
 		case s.on && e.prologue(n):
 		default:
 			e.settle(n)
@@ -202,101 +216,20 @@ func (g *cluster) readsFrom(st *storage) bool {
 			return true
 		}
 	}
-	if !g.repeats {
+	if !g.repeats && g.head == nil {
 		return false
 	}
 	for _, m := range g.members {
 		if m.n == nil || m.n.dead {
 			continue
 		}
-		for _, b := range m.n.steps[0].bufs[:len(m.gen.In)] {
-			if b.st == st {
+		for _, b := range m.n.steps[0].bufs {
+			if b.st == st && !m.n.makes(st) {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// gather puts an elementwise node into a cluster: the one that makes its operands, or a new one.
-func (e *engine) gather(n *node) {
-	gen := n.steps[0].gen.(*lib.Elementwise)
-	bufs := n.steps[0].bufs[:len(gen.In)]
-	g := e.clusterFor(n, gen, bufs)
-	var space [8]int
-	wires := space[:0]
-	for i, b := range bufs {
-		wires = append(wires, g.wire(b, gen.In[i]))
-	}
-	m := member{n: n, gen: gen, wire: len(g.wires), val: len(g.values)}
-	g.wires = append(g.wires, wires...)
-	for _, w := range wires {
-		if w < 0 {
-			g.reads[^w]++
-		}
-	}
-	for _, st := range n.outs {
-		g.values, g.reads = append(g.values, st), append(g.reads, 0)
-	}
-	g.members = append(g.members, m)
-	g.scalars += len(gen.Scalars)
-	g.weight += e.weight(gen)
-	n.cluster, n.value = g, m.val
-}
-
-// clusterFor returns the cluster that a node joins. Clusters that make its operands, but cannot have it, are launched.
-func (e *engine) clusterFor(n *node, gen *lib.Elementwise, bufs []binding) *cluster {
-	more := load{members: 1, scalars: len(gen.Scalars), weight: e.weight(gen), buffers: len(bufs) + len(n.outs)}
-	uniform := !gen.Index
-	for i, b := range bufs {
-		switch from := b.st.waiting(); {
-		case from == nil:
-		case !from.serves(b, gen.In[i], gen.Shape):
-			e.emit(from)
-		case from.uniform:
-			more.members += len(from.members)
-			more.scalars += from.scalars
-			more.weight += from.weight
-		}
-	}
-	if more.scalars > maxScalars { // numbers in memory are no parameters
-		for _, b := range bufs {
-			if from := b.st.waiting(); from != nil && from.uniform {
-				more.scalars -= from.scalars
-				e.emit(from)
-			}
-		}
-	}
-	var g *cluster
-	for _, b := range bufs {
-		from := b.st.waiting()
-		uniform = uniform && from != nil && from.uniform
-		switch {
-		case from == nil || from.uniform || from == g:
-		case !e.fits(g, from, more):
-			e.emit(from)
-		case g == nil:
-			g = from
-		default:
-			e.merge(g, from)
-		}
-	}
-	if g == nil {
-		g = e.newCluster(gen.Shape, uniform)
-	}
-	return g
-}
-
-// serves reports whether a node of the given shape can take an operand from a waiting cluster instead of from memory.
-func (g *cluster) serves(b binding, o lib.Operand, shape []int) bool {
-	made := b.st.dtype.operand()
-	if o.Kind != made.Kind || o.Bool != made.Bool {
-		return false
-	}
-	if g.uniform {
-		return len(g.members) <= maxUniform
-	}
-	return b.offset == 0 && o.Offset == 0 && slices.Equal(g.shape, shape) && (o.Strides == nil || isContiguous(shape, o.Strides))
 }
 
 // load is what a node or a cluster adds to a kernel.
@@ -310,6 +243,9 @@ func (e *engine) fits(a, b *cluster, more load) bool {
 			more.scalars += g.scalars
 			more.weight += g.weight
 			more.buffers += len(g.ins)
+			if g.head != nil {
+				more.buffers += 3
+			}
 		}
 	}
 	if more.members > maxMembers || more.scalars > maxScalars || more.weight > maxWeight {
@@ -347,17 +283,6 @@ func (g *cluster) outputs() int {
 	return n
 }
 
-// wire returns where a member's operand comes from; see cluster.wires.
-func (g *cluster) wire(b binding, o lib.Operand) int {
-	switch from := b.st.waiting(); {
-	case from == g:
-		return ^(b.st.node.value + slices.Index(b.st.node.outs, b.st))
-	case from != nil:
-		return ^g.repeat(from, b.st.node.value+slices.Index(b.st.node.outs, b.st))
-	}
-	return g.intern(input{b, o})
-}
-
 // intern returns the number of an operand in memory.
 func (g *cluster) intern(in input) int {
 	for i := range g.ins {
@@ -367,6 +292,11 @@ func (g *cluster) intern(in input) int {
 	}
 	g.ins = append(g.ins, in)
 	return len(g.ins) - 1
+}
+
+// addValue adds a result.
+func (g *cluster) addValue(st *storage, perRow bool) {
+	g.values, g.reads, g.perRow = append(g.values, st), append(g.reads, 0), append(g.perRow, perRow)
 }
 
 // repeat takes value v of a uniform cluster, with what it is computed from, into g and returns its number there.
@@ -388,20 +318,22 @@ func (g *cluster) repeat(from *cluster, v int) int {
 	g.repeats = true
 	copied := member{gen: m.gen, wire: len(g.wires), val: len(g.values)}
 	g.wires = append(g.wires, wires...)
+	copied.row = true // in a kernel of rows it is computed once a row
 	for range m.gen.Out {
-		g.values, g.reads = append(g.values, nil), append(g.reads, 0)
+		g.addValue(nil, true)
 	}
 	g.members = append(g.members, copied)
 	g.scalars += len(m.gen.Scalars)
 	return copied.val + v - m.val
 }
 
-// merge moves the members of cluster b to a.
+// merge moves the members of cluster b to a, which has its shape (see [cluster.match]).
 func (e *engine) merge(a, b *cluster) {
 	off := len(a.values)
 	for _, m := range b.members {
 		wires := b.wires[m.wire : m.wire+len(m.gen.In)]
-		moved := member{n: m.n, gen: m.gen, wire: len(a.wires), val: m.val + off}
+		moved := m
+		moved.wire, moved.val = len(a.wires), m.val+off
 		for _, w := range wires {
 			if w < 0 {
 				w = ^(^w + off)
@@ -415,7 +347,7 @@ func (e *engine) merge(a, b *cluster) {
 			m.n.cluster, m.n.value = a, moved.val
 		}
 	}
-	a.values, a.reads = append(a.values, b.values...), append(a.reads, b.reads...)
+	a.values, a.reads, a.perRow = append(a.values, b.values...), append(a.reads, b.reads...), append(a.perRow, b.perRow...)
 	a.repeats = a.repeats || b.repeats
 	a.scalars += b.scalars
 	a.weight += b.weight
@@ -460,7 +392,7 @@ func (s *scheduler) recycle(g *cluster) {
 	clear(g.members)
 	clear(g.ins)
 	clear(g.values)
-	*g = cluster{members: g.members[:0], ins: g.ins[:0], wires: g.wires[:0], values: g.values[:0], reads: g.reads[:0]}
+	*g = cluster{members: g.members[:0], ins: g.ins[:0], wires: g.wires[:0], values: g.values[:0], reads: g.reads[:0], perRow: g.perRow[:0]}
 	s.free = append(s.free, g)
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/anygpu/anygpu/shaders/lib"
 )
 
-// prepared is an elementwise kernel for one shape and layout of operands: all that a launch needs but buffers and scalars.
+// prepared is a kernel for one shape and layout of operands: all that a launch needs but buffers and scalars.
 type prepared struct {
 	prog     backend.Program
 	groups   [3]int
@@ -24,11 +24,11 @@ type prepared struct {
 const maxPrepared = 4096
 
 // prepare works out a kernel at its first launch with a shape.
-func (e *engine) prepare(key []byte, gen *lib.Elementwise) *prepared {
+func (e *engine) prepare(key []byte, gen lib.Generator, scalars int) *prepared {
 	p := &prepared{}
 	var params []uint32
 	if p.groups, params, p.err = gen.Launch(e.target); p.err == nil {
-		p.geometry = params[:len(params)-len(gen.ScalarBits)]
+		p.geometry = params[:len(params)-scalars]
 		p.cost = gen.Cost()
 		if p.groups[0]*p.groups[1]*p.groups[2] != 0 {
 			p.prog, p.err = e.program(gen)
@@ -55,7 +55,7 @@ func (e *engine) launchElementwise(gen *lib.Elementwise, regions []backend.Regio
 	e.sched.key = k
 	p := e.sched.prepared[string(k)]
 	if p == nil {
-		p = e.prepare(k, gen)
+		p = e.prepare(k, gen, len(gen.ScalarBits))
 	}
 	params := append(make([]uint32, 0, len(p.geometry)+len(gen.ScalarBits)), p.geometry...)
 	return e.launchPrepared(p, regions, append(params, gen.ScalarBits...))
@@ -194,6 +194,9 @@ func (g *cluster) appendText(k []byte, c *composition) []byte {
 	for _, i := range c.live {
 		m := &g.members[i]
 		k = appendBody(k, m.gen)
+		if m.row {
+			k = append(k, '-')
+		}
 		for _, w := range g.wires[m.wire : m.wire+len(m.gen.In)] {
 			if w >= 0 {
 				k = strconv.AppendInt(append(k, 'i'), int64(c.inNum[w]), 10)
@@ -221,10 +224,25 @@ func (g *cluster) nodes(c *composition) []*node {
 
 // emitFused launches a group as one kernel.
 func (e *engine) emitFused(g *cluster, c *composition) error {
-	for _, i := range c.ins {
-		if st := g.ins[i].bind.st; st.err != nil {
-			return st.err
-		} else if st.mem == nil {
+	var own []binding // operands of a template
+	ins := c.ins
+	if g.head != nil {
+		own = g.members[0].n.steps[0].bufs
+		own = own[:len(own)-1]
+		if len(ins) == 0 || ins[0] != 0 || c.live[0] != 0 {
+			return errorOf(ErrFreed, "nothing needs the product")
+		}
+		ins = ins[1:]
+	}
+	space := make([]binding, 0, len(own)+len(ins))
+	operands := append(space, own...)
+	for _, i := range ins {
+		operands = append(operands, g.ins[i].bind)
+	}
+	for _, b := range operands {
+		if b.st.err != nil {
+			return b.st.err
+		} else if b.st.mem == nil {
 			return errorOf(ErrFreed, "an operand's memory is gone")
 		}
 	}
@@ -238,10 +256,17 @@ func (e *engine) emitFused(g *cluster, c *composition) error {
 	for _, i := range c.ins {
 		k = appendOperand(k, g.ins[i].op)
 	}
+	if g.rowN != 0 {
+		k = appendInts(append(k, 'R'), []int{g.rowDims})
+	}
+	if m := g.head; m != nil {
+		k = appendInts(append(k, 'M', byte(m.A), byte(m.B), byte(m.Out), byte(m.Bias), '0'+flags(m.TransA, m.TransB)),
+			[]int{m.M, m.N, m.K, m.Batch, m.OffsetA, m.OffsetB, m.BatchStrideA, m.BatchStrideB})
+	}
 	e.sched.key = k
 	p := e.sched.prepared[string(k)]
 	if p == nil {
-		p = e.prepare(k, g.fuse(c, string(k[:body])))
+		p = e.prepare(k, g.kernel(c, string(k[:body])), scalars)
 	}
 	if p.err != nil {
 		return p.err
@@ -249,9 +274,9 @@ func (e *engine) emitFused(g *cluster, c *composition) error {
 	if e.prof != nil {
 		e.prof.operators(g.nodes(c)...)
 	}
-	regions := make([]backend.Region, 0, len(c.ins)+len(c.outs))
-	for _, i := range c.ins {
-		regions = append(regions, g.ins[i].bind.region())
+	regions := make([]backend.Region, 0, len(operands)+len(c.outs))
+	for _, b := range operands {
+		regions = append(regions, b.region())
 	}
 	for _, v := range c.outs {
 		st := g.values[v]
@@ -275,6 +300,26 @@ func (e *engine) emitFused(g *cluster, c *composition) error {
 		}
 	}
 	return nil
+}
+
+// kernel makes the kernel of a cluster; key identifies its body.
+func (g *cluster) kernel(c *composition, key string) lib.Generator {
+	switch {
+	case g.head != nil:
+		return g.tailKernel(c, key)
+	case slices.ContainsFunc(c.live, func(i int) bool { return g.members[i].red != nil }):
+		return g.rowsKernel(c, key)
+	}
+	return g.fuse(c, key)
+}
+
+func flags(bits ...bool) (n byte) {
+	for i, b := range bits {
+		if b {
+			n |= 1 << i
+		}
+	}
+	return n
 }
 
 // region is the memory of a binding whose storage has some.
@@ -370,7 +415,7 @@ func (f *fusedBody) build(b *ir.Builder, in, scalars []ir.Value) []ir.Value {
 			return nil
 		}
 		for i, v := range out {
-			if v = remembered(b, v, p.gen.Out[i]); v == nil {
+			if v = lib.Remembered(b, v, p.gen.Out[i]); v == nil {
 				b.Fail(fmt.Errorf("the body of %s returned no value of kind %s", p.gen.Name, p.gen.Out[i].ValueKind()))
 				return nil
 			}
@@ -382,29 +427,6 @@ func (f *fusedBody) build(b *ir.Builder, in, scalars []ir.Value) []ir.Value {
 		out[i] = vals[v]
 	}
 	return out
-}
-
-// remembered returns a result as it would be read again after it was written to memory: rounded to the operand's kind. It
-// returns nil for a value that could not be written.
-func remembered(b *ir.Builder, v ir.Value, o lib.Operand) ir.Value {
-	if v == nil {
-		return nil
-	}
-	kind := o.ValueKind()
-	if v.Type.Kind == ir.Bool && o.Kind == ir.U8 && !o.Bool {
-		i32 := v.Type.With(ir.I32)
-		return b.Select(v, b.ConstBits(i32, 1), b.ConstBits(i32, 0))
-	}
-	if v.Type.Kind != kind {
-		return nil
-	}
-	switch {
-	case o.Kind == ir.F16 || o.Kind == ir.BF16:
-		return b.Convert(b.Convert(v, o.Kind), kind)
-	case o.Kind == ir.U8 && !o.Bool:
-		return b.And(v, b.ConstLike(v, 255))
-	}
-	return v
 }
 
 // appendBody appends what identifies an operator's body, apart from the kinds of its operands.

@@ -12,7 +12,7 @@ import (
 // reduction then computes the elements itself instead of reading them. It reports whether it did.
 func (e *engine) prologue(n *node) bool {
 	r, g, v := n.reducible()
-	if g == nil || g.scalars+len(r.Scalars) > maxScalars || g.weight > maxWeight/2 {
+	if g == nil || g.rowN != 0 || g.head != nil || g.scalars+len(r.Scalars) > maxScalars || g.weight > maxWeight/2 {
 		return false
 	}
 	from := g.values[v]

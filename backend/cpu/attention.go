@@ -16,18 +16,24 @@ import (
 type attention struct {
 	spec *lib.Attention
 	pool *interp.Pool
-	rows [2]func() (*interp.Program, error) // for any number of keys, and for multiples of ir.MaxLanes
+	rows [2]func() (runner, error) // for any number of keys, and for multiples of ir.MaxLanes
 }
 
-func newAttention(spec *lib.Attention, pool *interp.Pool, t lib.Target) native {
-	m := &attention{spec: spec, pool: pool}
+func newAttention(spec *lib.Attention, d *Device) native {
+	t := d.info.Target()
+	m := &attention{spec: spec, pool: d.pool}
 	for i := range m.rows {
-		m.rows[i] = sync.OnceValues(func() (*interp.Program, error) {
+		m.rows[i] = sync.OnceValues(func() (runner, error) {
 			k, err := spec.RowsKernel(t, i == 1)
 			if err != nil {
 				return nil, err
 			}
-			return interp.Compile(k)
+			local := k.Local[0]
+			run, err := d.compileOn(k, serialPool)
+			return func(groups [3]int, buffers [][]byte, params []uint32) error {
+				groups[0] = (int(params[0]) + local - 1) / local
+				return run(groups, buffers, params)
+			}, err
 		})
 	}
 	return m.run
@@ -154,9 +160,7 @@ func (h *attentionHead) finish(first, rows, keys int, buffers ...[]byte) error {
 	if err != nil {
 		return err
 	}
-	local := p.Kernel().Local[0]
-	params := []uint32{uint32(rows), uint32(keys), math.Float32bits(h.Scale), uint32(first)}
-	return p.Run([3]int{(rows + local - 1) / local, 1, 1}, buffers, params, serialPool)
+	return p([3]int{1, 1, 1}, buffers, []uint32{uint32(rows), uint32(keys), math.Float32bits(h.Scale), uint32(first)})
 }
 
 // write stores rows of float32 as an operand's.

@@ -34,24 +34,27 @@ func (d *Device) Interpreted() map[string]error {
 }
 
 // compile returns machine code for a kernel, or what the block executor makes of it.
-func (d *Device) compile(k *ir.Kernel) (runner, error) {
+func (d *Device) compile(k *ir.Kernel) (runner, error) { return d.compileOn(k, d.pool) }
+
+// compileOn is compile for the workers of a pool: a native program may be one of many workers itself.
+func (d *Device) compileOn(k *ir.Kernel, pool *interp.Pool) (runner, error) {
 	if !d.code {
-		return d.interpreter(k)
+		return interpreter(k, pool)
 	}
 	p, err := jit.Compile(k)
 	if errors.Is(err, jit.ErrUnsupported) {
 		d.mu.Lock()
 		d.interpreted[k.Name] = err
 		d.mu.Unlock()
-		return d.interpreter(k)
+		return interpreter(k, pool)
 	}
 	if err != nil {
 		return nil, err
 	}
-	fallback := sync.OnceValues(func() (runner, error) { return d.interpreter(k) })
+	fallback := sync.OnceValues(func() (runner, error) { return interpreter(k, pool) })
 	return func(groups [3]int, buffers [][]byte, params []uint32) error {
 		if p.Fits(buffers) {
-			return p.Run(groups, buffers, params, d.pool)
+			return p.Run(groups, buffers, params, pool)
 		}
 		run, err := fallback()
 		if err != nil {
@@ -61,12 +64,12 @@ func (d *Device) compile(k *ir.Kernel) (runner, error) {
 	}, nil
 }
 
-func (d *Device) interpreter(k *ir.Kernel) (runner, error) {
+func interpreter(k *ir.Kernel, pool *interp.Pool) (runner, error) {
 	p, err := interp.Compile(k)
 	if err != nil {
 		return nil, err
 	}
 	return func(groups [3]int, buffers [][]byte, params []uint32) error {
-		return p.Run(groups, buffers, params, d.pool)
+		return p.Run(groups, buffers, params, pool)
 	}, nil
 }

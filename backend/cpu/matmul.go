@@ -18,10 +18,10 @@ type element interface {
 type native func(buffers [][]byte, params []uint32) error
 
 // newMatMul returns the native program of a matrix product, or nil if it has none.
-func newMatMul(spec *lib.MatMul, pool *interp.Pool) (native, error) {
+func newMatMul(spec *lib.MatMul, pool *interp.Pool, d *Device) (native, error) {
 	switch acc := spec.AccKind(); acc {
 	case ir.F32:
-		return newFloatMatMul(spec, pool)
+		return newFloatMatMul(spec, pool, d)
 	case ir.F64:
 		return matMulOf(spec, pool, acc, ddot)
 	case ir.I32:
@@ -93,6 +93,14 @@ func matMulArgs(s *lib.MatMul, buffers [][]byte, params []uint32) (a lib.MatMulA
 	if s.Bias != ir.Void {
 		want = 4
 	}
+	results := []ir.Kind{s.Out}
+	if s.Tail != nil {
+		results = results[:0]
+		for _, o := range append(s.Tail.In[1:len(s.Tail.In):len(s.Tail.In)], s.Tail.Out...) {
+			results = append(results, o.Kind)
+		}
+		want += len(results) - 1
+	}
 	if len(buffers) != want {
 		return a, fmt.Errorf("matmul: %d buffers, want %d", len(buffers), want)
 	}
@@ -108,7 +116,6 @@ func matMulArgs(s *lib.MatMul, buffers [][]byte, params []uint32) (a lib.MatMulA
 	}{
 		{"A", s.A, buffers[0], a.OffsetA + last*a.BatchStrideA + a.M*a.K},
 		{"B", s.B, buffers[1], a.OffsetB + last*a.BatchStrideB + a.K*a.N},
-		{"the output", s.Out, buffers[want-1], a.Batch * a.M * a.N},
 		{"the bias", s.Bias, buffers[2], a.N},
 	} {
 		if c.kind == ir.Void || a.K == 0 && (c.name == "A" || c.name == "B") {
@@ -116,6 +123,11 @@ func matMulArgs(s *lib.MatMul, buffers [][]byte, params []uint32) (a lib.MatMulA
 		}
 		if have := len(c.bytes) / c.kind.Size(); have < c.elems {
 			return a, fmt.Errorf("matmul: M=%d, N=%d, K=%d, batch=%d: %s needs %d elements, its buffer has %d", a.M, a.N, a.K, a.Batch, c.name, c.elems, have)
+		}
+	}
+	for i, kind := range results {
+		if need, have := a.Batch*a.M*a.N, len(buffers[want-len(results)+i])/kind.Size(); have < need {
+			return a, fmt.Errorf("matmul: M=%d, N=%d, batch=%d: buffer %d needs %d elements, it has %d", a.M, a.N, a.Batch, want-len(results)+i, need, have)
 		}
 	}
 	return a, nil

@@ -12,10 +12,21 @@ type floatMatMul struct {
 	spec   *lib.MatMul
 	pool   *interp.Pool
 	finish *interp.Program // from float32 to the output; nil if there is no epilogue
+	tail   runner          // nil if there is none
+	target lib.Target
 }
 
-func newFloatMatMul(spec *lib.MatMul, pool *interp.Pool) (native, error) {
-	m := &floatMatMul{spec: spec, pool: pool}
+func newFloatMatMul(spec *lib.MatMul, pool *interp.Pool, d *Device) (native, error) {
+	m := &floatMatMul{spec: spec, pool: pool, target: d.info.Target()}
+	if spec.Tail != nil {
+		k, err := spec.Flat(chunk).Build(m.target)
+		if err != nil {
+			return nil, err
+		}
+		if m.tail, err = d.compileOn(k, pool); err != nil {
+			return nil, err
+		}
+	}
 	if spec.Epilogue != nil {
 		k, err := finishKernel(spec, ir.F32)
 		if err != nil {
@@ -85,6 +96,9 @@ func (m *floatMatMul) run(buffers [][]byte, params []uint32) error {
 		p.Bias = make([]float32, a.N)
 		interp.ConvertSlice(bytesOf(p.Bias), ir.F32, buffers[2], m.spec.Bias)
 	}
+	if m.tail != nil {
+		return m.runTail(&p, &s.c, buffers, n, params)
+	}
 	kind := m.spec.Out
 	out := buffers[len(buffers)-1][:n*kind.Size()]
 	if kind == ir.F32 { // an epilogue then works in place
@@ -105,4 +119,20 @@ func (m *floatMatMul) run(buffers [][]byte, params []uint32) error {
 		return nil
 	}
 	return runFinish(m.finish, m.pool, sums, ir.F32, out, kind, n)
+}
+
+// runTail computes the product and then what is made of it.
+func (m *floatMatMul) runTail(p *gemm.Product, mem *[]uint64, buffers [][]byte, n int, params []uint32) error {
+	t := m.spec.Tail
+	p.C = take[float32](mem, n)
+	if err := p.Run(m.pool); err != nil {
+		return err
+	}
+	groups, geometry, err := m.spec.Flat(n).Launch(m.target)
+	if err != nil {
+		return err
+	}
+	bufs := append([][]byte{bytesOf(p.C)}, buffers[len(buffers)-len(t.In)-len(t.Out)+1:]...)
+	scalars := params[len(params)-len(t.Scalars):]
+	return m.tail(groups, bufs, append(geometry[:len(geometry)-len(scalars)], scalars...))
 }

@@ -188,7 +188,7 @@ func TestOverrideDeclines(t *testing.T) {
 
 func TestMatMulShortBuffer(t *testing.T) {
 	s := lib.MatMul{M: 4, N: 4, K: 4, Batch: 1, A: ir.F32, B: ir.F32, Out: ir.F32}
-	run, err := newMatMul(&s, interp.DefaultPool())
+	run, err := newMatMul(&s, interp.DefaultPool(), New())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func BenchmarkMatMul(b *testing.B) {
 		for _, tb := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s/transB=%v", k, tb), func(b *testing.B) {
 				s := lib.MatMul{M: n, N: n, K: n, Batch: 1, A: k, B: k, Out: k, TransB: tb}
-				run, err := newMatMul(&s, interp.NewPool(1))
+				run, err := newMatMul(&s, interp.NewPool(1), New())
 				if err != nil {
 					b.Fatal(err)
 				}

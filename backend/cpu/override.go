@@ -22,11 +22,11 @@ func (d *Device) Override(k *ir.Kernel) (backend.Program, error) {
 	var run native
 	switch spec := k.Template.(type) {
 	case *lib.MatMul:
-		run, err = newMatMul(spec, d.pool)
+		run, err = newMatMul(spec, d.pool, d)
 	case *lib.Conv:
 		run = newConv(spec, d.pool)
 	case *lib.Attention:
-		run = newAttention(spec, d.pool, d.info.Target())
+		run = newAttention(spec, d)
 	case *lib.Window:
 		run = newWindow(spec, d.pool)
 	}

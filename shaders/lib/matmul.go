@@ -33,7 +33,7 @@ const matMulParams = 10
 
 // ParseMatMulArgs reads the launch parameters of a MatMul kernel.
 func ParseMatMulArgs(params []uint32) (MatMulArgs, error) {
-	if len(params) != matMulParams {
+	if len(params) < matMulParams {
 		return MatMulArgs{}, fmt.Errorf("matmul: %d launch parameters, want %d", len(params), matMulParams)
 	}
 	p := func(i int) int { return int(params[i]) }
@@ -71,7 +71,7 @@ func (s *MatMul) Key() string {
 	for c := range matMulTiles {
 		key += fmt.Sprintf(" %d", s.pick(deviceClass(c)))
 	}
-	return fmt.Sprintf("%s|precise %t|depth %d|epilogue %q|ops %q", key, s.precise(), s.depthClass(), s.EpilogueKey, s.Ops)
+	return fmt.Sprintf("%s|precise %t|depth %d|epilogue %q%s|ops %q", key, s.precise(), s.depthClass(), s.EpilogueKey, s.tailKey(), s.Ops)
 }
 
 // Build makes the kernel. Parameters: M, N, K, batch, offsets and batch strides of A and B, tiles along M, tiles along N.
@@ -82,6 +82,9 @@ func (s *MatMul) Build(t Target) (*ir.Kernel, error) {
 	buffers := 3
 	if s.Bias != ir.Void {
 		buffers++
+	}
+	if s.Tail != nil {
+		buffers += len(s.Tail.In) + len(s.Tail.Out) - 2
 	}
 	if err := t.checkBuffers("matmul", buffers); err != nil {
 		return nil, err
@@ -109,6 +112,9 @@ func (s *MatMul) Launch(t Target) (groups [3]int, params []uint32, err error) {
 	tilesM, tilesN := ceilDiv(s.M, tile.groupM()), ceilDiv(s.N, tile.groupN())
 	for _, v := range []int{s.M, s.N, s.K, s.Batch, s.OffsetA, s.OffsetB, s.strideA(), s.strideB(), tilesM, tilesN} {
 		params = append(params, uint32(v))
+	}
+	if s.Tail != nil {
+		params = append(params, s.Tail.ScalarBits...)
 	}
 	groups, err = t.fold("matmul", uint64(tilesM)*uint64(tilesN)*uint64(s.Batch))
 	return groups, params, err

@@ -14,6 +14,7 @@ type matMulEmitter struct {
 	acc  ir.Kind
 	out  *ir.Mem
 	bias *ir.Mem
+	tail matMulTail
 
 	a, bb    *matMulOperand
 	m, n, k  ir.Value // sizes
@@ -52,12 +53,19 @@ func (e *matMulEmitter) build() (*ir.Kernel, error) {
 	if s.Bias != ir.Void {
 		e.bias = b.Buffer("bias", s.Bias, ir.Read)
 	}
-	e.out = b.Buffer("out", s.Out, ir.Write)
+	if s.Tail != nil {
+		e.declareTail()
+	} else {
+		e.out = b.Buffer("out", s.Out, ir.Write)
+	}
 	param := func(name string) ir.Value { return b.Param(name, ir.U32) }
 	e.m, e.n, e.k = param("M"), param("N"), param("K")
 	batches := param("batch")
 	offsetA, offsetB, strideA, strideB := param("offset_a"), param("offset_b"), param("stride_a"), param("stride_b")
 	tilesM, tilesN := param("tiles_m"), param("tiles_n")
+	if s.Tail != nil {
+		e.tail.scalars = scalarParams(b, s.Tail.Scalars)
+	}
 
 	group := b.Named(b.LinearGroup(), "group")
 	tiles := b.Mul(tilesM, tilesN)

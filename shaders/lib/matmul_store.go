@@ -16,7 +16,7 @@ func (e *matMulEmitter) store() {
 	}
 	perRow := t.n / width
 	base := b.Mul(e.batch, b.Mul(e.m, e.n))
-	if e.s.Epilogue == nil || len(e.sums) <= maxUnrolledEpilogues {
+	if e.s.Epilogue == nil && e.s.Tail == nil || len(e.sums) <= maxUnrolledEpilogues {
 		for i := range t.m {
 			row := e.rowOf(i)
 			b.If(b.Lt(row, e.m), func() {
@@ -66,6 +66,10 @@ func (e *matMulEmitter) storeGroup(v, at, column ir.Value) {
 	b.If(b.Lt(column, e.n), func() {
 		if e.bias != nil {
 			v = b.Add(v, e.loadBias(column, width, whole))
+		}
+		if e.s.Tail != nil {
+			e.storeTail(v, at, column, whole)
+			return
 		}
 		if e.s.Epilogue != nil {
 			v = e.s.Epilogue(b, v)

@@ -126,7 +126,7 @@ func (s *MatMul) panelTime(p panelPlan) (time float64, ok bool) {
 // Stages packs the operands and multiplies the panels, on CPU devices with wide vectors.
 func (s *MatMul) Stages(t Target) (stages []Stage, scratch []int64) {
 	p, ok := s.panels(t)
-	if !ok {
+	if !ok || s.Tail != nil {
 		return nil, nil
 	}
 	product := Stage{Gen: &panelProduct{s: *s, p: p}, Buffers: []int{0, 1, 2}}

@@ -135,23 +135,26 @@ func (m *reduceEmitter) piece(row ir.Value) (start, length ir.Value) {
 
 // finish maps the reduced value and stores it.
 func (m *reduceEmitter) finish(index ir.Value, p partial, lanes int, how access) {
-	b := m.b
-	v := p.value
-	switch {
-	case m.pairs.write:
+	if m.pairs.write {
 		m.writePair(index, p, lanes)
 		return
+	}
+	store(m.b, m.out, m.Out, index, m.result(p), lanes, how, nil)
+}
+
+// result maps the reduced value to what is stored.
+func (m *reduceEmitter) result(p partial) ir.Value {
+	b, v := m.b, p.value
+	switch {
 	case m.Op.isArg():
 		v = b.Convert(p.index, ir.I64)
 	case m.Op.isLogic():
 		v = b.Ne(v, b.ConstLike(v, 0))
 	}
 	if m.Epilogue != nil {
-		v = m.Epilogue(b, v, m.geo["count"], m.scalars)
-	} else {
-		v = m.toOutput(v)
+		return m.Epilogue(b, v, m.geo["count"], m.scalars)
 	}
-	store(b, m.out, m.Out, index, v, lanes, how, nil)
+	return m.toOutput(v)
 }
 
 // toOutput converts a reduced value to the kind of the output.

@@ -167,27 +167,19 @@ const sumBlock = 16
 // loop reduces f(i) for i = lo, lo+step, … below hi. Float sums are made of blocks of sumBlock elements, which are
 // added with Kahan's compensation, so that the error does not grow with the length.
 func (r reducer) loop(lanes int, lo, hi ir.Value, step uint32, f func(i ir.Value) partial) partial {
+	return loopAll(r.b, []reducer{r}, lanes, lo, hi, step, func(i ir.Value) []partial { return []partial{f(i)} })[0]
+}
+
+// compensate adds a block's sum to the total, by what earlier additions lost.
+func (r reducer) compensate(total partialVar, lost, sum ir.Value) {
 	b := r.b
-	total := r.variable(r.neutral(lanes))
-	if r.op != ReduceSum || !r.kind.IsFloat() {
-		b.For(lo, hi, b.U32(step), func(i ir.Value) { r.fold(total, f(i)) })
-		return r.get(total)
-	}
-	lost := b.Var(r.neutral(lanes).value)
-	block := b.U32(step * sumBlock)
-	b.For(lo, hi, block, func(first ir.Value) {
-		sum := r.variable(r.neutral(lanes))
-		end := b.Add(first, b.Min(block, b.Sub(hi, first)))
-		b.For(first, end, b.U32(step), func(i ir.Value) { r.fold(sum, f(i)) })
-		old := b.Get(total.value)
-		add := b.Sub(r.get(sum).value, b.Get(lost))
-		now := b.Add(old, add)
-		rest := b.Sub(b.Sub(now, old), add)
-		// An infinite or NaN total has no rest worth keeping: inf-inf would turn it into NaN.
-		b.Set(lost, b.Select(b.IsFinite(rest), rest, b.ConstLike(rest, 0)))
-		b.Set(total.value, now)
-	})
-	return r.get(total)
+	old := b.Get(total.value)
+	add := b.Sub(sum, b.Get(lost))
+	now := b.Add(old, add)
+	rest := b.Sub(b.Sub(now, old), add)
+	// An infinite or NaN total has no rest worth keeping: inf-inf would turn it into NaN.
+	b.Set(lost, b.Select(b.IsFinite(rest), rest, b.ConstLike(rest, 0)))
+	b.Set(total.value, now)
 }
 
 // lanes reduces the lanes of a vector by halves.
@@ -218,10 +210,13 @@ type tree struct {
 	index  *ir.Mem
 }
 
-func newTree(r reducer, local int) tree {
-	t := tree{r: r, local: local, values: r.b.SharedArray("partials", r.kind, local)}
+func newTree(r reducer, local int) tree { return newNamedTree(r, local, "") }
+
+// newNamedTree is newTree in a kernel with several; suffix tells their memory apart.
+func newNamedTree(r reducer, local int, suffix string) tree {
+	t := tree{r: r, local: local, values: r.b.SharedArray("partials"+suffix, r.kind, local)}
 	if r.op.isArg() {
-		t.index = r.b.SharedArray("partial_index", ir.U32, local)
+		t.index = r.b.SharedArray("partial_index"+suffix, ir.U32, local)
 	}
 	return t
 }

@@ -124,6 +124,10 @@ type MatMul struct {
 	EpilogueKey                string // identifies Epilogue
 	// Epilogue maps the F32 result (bias added) to the value stored; nil stores it as it is.
 	Epilogue func(b *ir.Builder, x ir.Value) ir.Value
+	// Tail, if not nil, computes what is stored from the product, with the bias added, and from other operands: its input 0 is the product
+	// and no buffer, its other inputs are contiguous in the output's shape. Buffers: A, B, bias if any, inputs 1 and more, outputs. Its
+	// scalars follow the other parameters. Out is then the kind of the product as an operator's result; Epilogue is nil.
+	Tail *Elementwise
 	// Tile chooses an entry of the target's table of tiles ([Target.MatMulTiles]), counted from 1, for tuning and tests; 0
 	// chooses by the sizes.
 	Tile int
