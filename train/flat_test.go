@@ -112,6 +112,9 @@ func (w *flatWatch) OnEnd(error) error             { return nil }
 // TestMemoryIsFlat trains each kind of model for 2,000 steps, one with clipping, averages, a schedule and mixed precision, on the CPU and
 // on a device of another API: memory does not grow from step to step, and at the end nothing is left.
 func TestMemoryIsFlat(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector makes the steps ten times as long, and keeps memory of its own")
+	}
 	cases := flatCases()
 	if err := tensor.Synchronize(tensor.CPU()); err != nil { // the batches have their memory
 		t.Fatal(err)
