@@ -20,7 +20,7 @@ func ampCases(e *env) ([]testCase, error) {
 		out = append(out, testCase{name: "classes/" + d.String(), dtype: d.String(), run: func(x *run) error { return x.autocastClasses(d) }},
 			testCase{name: "matmul/" + d.String(), op: "matmul", dtype: d.String(), run: func(x *run) error { return x.autocastMatMul(d) }})
 	}
-	return append(out,
+	return append(append(out, ampRules()...),
 		testCase{name: "scaler/overflow_skips", run: func(x *run) error { return x.scalerOverflow() }},
 		testCase{name: "scaler/unscales", run: func(x *run) error { return x.scalerUnscales() }},
 		testCase{name: "cache/weights_cast_once", run: func(x *run) error { return x.castCache() }}), nil
