@@ -10,6 +10,7 @@ type machineCode struct {
 	lanes  int
 	blocks int        // vectors of invocations, or invocations, of a workgroup
 	frame  int        // bytes
+	narrow bool       // it goes down columns and computes little
 	kernel *ir.Kernel // lowered
 }
 
@@ -50,7 +51,7 @@ func generate(k *ir.Kernel) (*machineCode, error) {
 	for _, f := range g.stubs {
 		f(a)
 	}
-	return &machineCode{kernel: k, code: a.finish(), lanes: an.lanes, blocks: g.blocks(), frame: frame}, nil
+	return &machineCode{kernel: k, code: a.finish(), lanes: an.lanes, blocks: g.blocks(), frame: frame, narrow: g.columns && !g.math}, nil
 }
 
 func (g *generator) blocks() int { return (g.k.Invocations() + g.lanes - 1) / g.lanes }

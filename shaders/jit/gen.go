@@ -72,6 +72,9 @@ type generator struct {
 	vars  []vreg
 	size  int // instructions emitted
 
+	columns bool // it goes down columns
+	math    bool // it has math functions, whose bits are not those of package interp
+
 }
 
 func (g *generator) fail(format string, args ...any) {

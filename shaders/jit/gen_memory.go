@@ -174,6 +174,7 @@ const prefetchLines = 8
 // prefetch asks for the memory beside a load in a loop. Such a loop goes down columns: the next vectors of invocations want what lies beside, and lines
 // that are asked for together come much faster from memory than one by one, with those of other rows between them.
 func (g *generator) prefetch(m *ir.Mem, v value) {
+	g.columns = true
 	g.effect(func(a *asm, r []int) {
 		skip := a.newLabel()
 		a.testImm(r[1], prefetchLines*64/(g.lanes*m.Kind.Size())-1)

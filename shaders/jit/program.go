@@ -20,6 +20,7 @@ type Program struct {
 	exec   *executable
 	lanes  int
 	blocks int // of a workgroup
+	narrow bool
 	frames sync.Pool
 }
 
@@ -40,7 +41,7 @@ func Compile(k *ir.Kernel) (*Program, error) {
 	if err != nil {
 		return nil, unsupported("%v", err)
 	}
-	p := &Program{k: k, low: m.kernel, exec: exec, lanes: m.lanes, blocks: m.blocks}
+	p := &Program{k: k, low: m.kernel, exec: exec, lanes: m.lanes, blocks: m.blocks, narrow: m.narrow}
 	p.frames.New = func() any { return newFrame(m.frame) }
 	return p, nil
 }
@@ -63,11 +64,19 @@ func (f *frame) get(off int) uint64    { return *(*uint64)(unsafe.Add(f.base, of
 // maxElements bounds the elements of a buffer: the code's indices are signed where it gathers.
 const maxElements = math.MaxInt32 - 64
 
-// Fits reports whether the code can run on buffers: they must be aligned to 8 bytes and have fewer than 2^31-65 elements each.
+// narrowBytes is the size of a buffer from which a kernel that goes down columns is left to package interp: that reads 1,024 neighbours of a row at a time, the
+// code here only 16, which memory beyond the caches answers at less than half the speed.
+const narrowBytes = 8 << 20
+
+// Fits reports whether the code can run on buffers and is the fastest way: they must be aligned to 8 bytes and have fewer than 2^31-65 elements each. Package
+// interp is faster for kernels that go down the columns of a matrix that the caches do not hold and compute little; it gives the same bits then.
 func (p *Program) Fits(buffers [][]byte) bool {
 	for _, m := range p.low.Globals() {
 		b := buffers[m.Index]
 		if len(b) == 0 || len(b)%4 != 0 || uintptr(unsafe.Pointer(&b[0]))%8 != 0 || len(b)/m.Kind.Size() > maxElements {
+			return false
+		}
+		if p.narrow && m.Access == ir.Read && len(b) >= narrowBytes {
 			return false
 		}
 	}
