@@ -315,23 +315,32 @@ func TestKill(t *testing.T) {
 		}
 	}
 	k := &Keeper{Dir: t.TempDir()}
-	steps := 0
+	steps, latest := 0, ""
 	for i := range 20 {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKill$")
 		cmd.Env = append(os.Environ(), killEnv+"="+k.Dir)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(120+i*7) * time.Millisecond)
+		// However slow the machine, it has saved something before it is killed, at another moment each time.
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+			if base, err := k.Latest(); err == nil && base != latest {
+				latest = base
+				break
+			}
+			if time.Now().After(deadline) {
+				cmd.Process.Kill()
+				t.Fatalf("kill %d: no checkpoint in a minute", i)
+			}
+		}
+		time.Sleep(time.Duration(i*700) * time.Microsecond)
 		cmd.Process.Kill()
 		cmd.Wait()
 		base, err := k.Latest()
-		if errors.Is(err, ErrNone) {
-			continue // it had no time to begin
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		latest = base
 		tr := newTrainer(t, tensor.CPU())
 		if err := Load(base, &tr.Run); err != nil {
 			t.Fatalf("kill %d: %v", i, err)
@@ -350,7 +359,7 @@ func TestKill(t *testing.T) {
 			}
 		}
 	}
-	if steps < 10 {
+	if steps < 20 {
 		t.Errorf("the killed processes made %d steps only", steps)
 	}
 }
