@@ -44,10 +44,8 @@ var (
 
 // New returns the device. Most programs use backend.Open("cpu").
 func New() *Device {
-	d := &Device{info: hostInfo(), pool: interp.DefaultPool(), interpreted: map[string]error{}}
-	var note string
-	d.code, note = machineCode()
-	d.info.Notes = append(slices.Clone(d.info.Notes), note)
+	d := &Device{info: describe(), pool: interp.DefaultPool(), interpreted: map[string]error{}}
+	d.code, _ = machineCode()
 	d.idle = sync.NewCond(&d.mu)
 	return d
 }

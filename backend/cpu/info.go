@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,7 +22,7 @@ const offsetAlign = 64
 var hostInfo = sync.OnceValue(func() backend.Info {
 	name, vendor := processor()
 	i := backend.Info{
-		API: "cpu", Name: name, Vendor: vendor, Driver: "anygpu block executor", DriverVersion: runtime.Version(), APIVersion: runtime.GOARCH,
+		API: "cpu", Name: name, Vendor: vendor, Driver: "anygpu", DriverVersion: runtime.Version(), APIVersion: runtime.GOARCH,
 		Type: backend.CPUDevice, Memory: totalMemory(), Caps: ir.InterpCaps(),
 		Limits: backend.Limits{MaxAllocBytes: math.MaxInt, BufferOffsetAlign: offsetAlign},
 		Notes:  []string{strconv.Itoa(runtime.GOMAXPROCS(0)) + " cores are used (GOMAXPROCS)", "float32 products in " + gemm.Name()},
@@ -31,6 +32,14 @@ var hostInfo = sync.OnceValue(func() backend.Info {
 	}
 	return i
 })
+
+// describe is hostInfo with how kernels run, which the environment may change.
+func describe() backend.Info {
+	i := hostInfo()
+	_, note := machineCode()
+	i.Notes = append(slices.Clone(i.Notes), note)
+	return i
+}
 
 // processor returns the model and the vendor of the processor: from /proc/cpuinfo where there is one.
 func processor() (name, vendor string) {

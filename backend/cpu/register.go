@@ -11,7 +11,7 @@ func init() { backend.Register("cpu", driver{}) }
 type driver struct{}
 
 // Devices lists the one device.
-func (driver) Devices() ([]backend.Info, error) { return []backend.Info{hostInfo()}, nil }
+func (driver) Devices() ([]backend.Info, error) { return []backend.Info{describe()}, nil }
 
 // Open opens it.
 func (driver) Open(index int) (backend.Device, error) {
