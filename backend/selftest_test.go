@@ -26,7 +26,9 @@ func (d *brokenDevice) Compile(k *ir.Kernel) (Program, error) {
 	return &hostProgram{d, p, k}, err
 }
 
-func (d *brokenDevice) Alloc(size int64) (Buffer, error) { return &hostBuffer{data: make([]byte, size)}, nil }
+func (d *brokenDevice) Alloc(size int64) (Buffer, error) {
+	return &hostBuffer{data: make([]byte, size)}, nil
+}
 
 func (d *brokenDevice) Submit(batch []Launch) (Fence, error) {
 	for _, l := range batch {
@@ -78,7 +80,7 @@ func (p *hostProgram) takes(feature string) bool {
 
 type hostBuffer struct{ data []byte }
 
-func (b *hostBuffer) Size() int64                          { return int64(len(b.data)) }
+func (b *hostBuffer) Size() int64                           { return int64(len(b.data)) }
 func (b *hostBuffer) Write(offset int64, data []byte) error { copy(b.data[offset:], data); return nil }
 func (b *hostBuffer) Read(offset int64, data []byte) error  { copy(data, b.data[offset:]); return nil }
 func (b *hostBuffer) Free()                                 {}

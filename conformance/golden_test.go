@@ -6,11 +6,8 @@ import (
 	"testing"
 
 	"github.com/anygpu/anygpu/conformance"
-	"github.com/anygpu/anygpu/tensor"
 )
 
-// TestGoldenOps runs every recorded case on the CPU: what the operators mean is the same on all devices. How devices compute them
-// is the operators suite's subject, which has a case of each operator in a quick run and all of them in a whole one.
 func TestGoldenOps(t *testing.T) {
 	dir, err := fs.Sub(conformance.GoldenData(), "ops")
 	if err != nil {
@@ -33,20 +30,22 @@ func TestGoldenOps(t *testing.T) {
 			t.Errorf("operator %s is missing", op)
 		}
 	}
-	passed := 0
-	for _, c := range cases {
-		err := c.Run(tensor.CPU())
-		var not *conformance.NotSupportedError
-		switch {
-		case errors.As(err, &not):
-		case err != nil:
-			t.Error(err)
-		default:
-			passed++
+	eachDevice(t, "golden", func(t *testing.T, dev device) {
+		passed := 0
+		for _, c := range cases {
+			err := c.Run(dev)
+			var not *conformance.NotSupportedError
+			switch {
+			case errors.As(err, &not):
+			case err != nil:
+				t.Error(err)
+			default:
+				passed++
+			}
 		}
-	}
-	t.Logf("%d of %d cases passed; operators not built yet: %d", passed, len(cases), len(missing))
-	if passed < 120 {
-		t.Errorf("only %d cases passed", passed)
-	}
+		t.Logf("%d of %d cases passed; operators not built yet: %d", passed, len(cases), len(missing))
+		if passed < 120 {
+			t.Errorf("only %d cases passed", passed)
+		}
+	})
 }

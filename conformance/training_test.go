@@ -8,14 +8,11 @@ import (
 	"testing"
 
 	"github.com/anygpu/anygpu/conformance"
-	"github.com/anygpu/anygpu/tensor"
 )
 
 // mustRun are the cases whose models are built: they may not be passed over as not supported.
 var mustRun = map[string]bool{"mlp_sgd": true, "mlp_adam": true, "cnn_adamw": true, "gpt_adamw_clip_cosine": true}
 
-// TestGoldenTraining repeats the recorded runs to their ends on the CPU; the training suite runs them on any device, a quick run
-// their first steps.
 func TestGoldenTraining(t *testing.T) {
 	dirs, err := fs.Glob(conformance.GoldenData(), "training/*")
 	if err != nil || len(dirs) == 0 {
@@ -31,8 +28,8 @@ func TestGoldenTraining(t *testing.T) {
 			t.Fatal(err)
 		}
 		bound := conformance.TrainingBound(c.Name)
-		t.Run(c.Name, func(t *testing.T) {
-			got, err := c.Run(tensor.CPU())
+		eachDevice(t, c.Name, func(t *testing.T, dev device) {
+			got, err := c.Run(dev)
 			var missing *conformance.NotSupportedError
 			if errors.As(err, &missing) && !mustRun[c.Name] {
 				t.Skip(err)
