@@ -26,6 +26,7 @@ import (
 // Bounds of a fused kernel, besides the device's.
 const (
 	maxClusters = 16  // that wait, besides uniform ones: they hold their operands' memory
+	maxIdle     = 4   // operators after the last one that joined a cluster, for the same reason
 	maxMembers  = 32  // operators
 	maxScalars  = 16  // parameters; the others of ir.MaxParams are for geometry
 	maxWeight   = 600 // instructions, math functions counted as mathWeight
@@ -47,6 +48,7 @@ type cluster struct {
 	weight  int
 	uniform bool // the results are the same at every place
 	repeats bool // members of uniform clusters are repeated here
+	joined  int  // the scheduler's count of operators when the last one joined
 
 	// With reductions: a row is the last rowDims dimensions of shape, rowN elements; 0 without. width is that of the reductions' kernels.
 	rowN, rowDims, width int
@@ -89,6 +91,7 @@ type scheduler struct {
 	prepared map[string]*prepared
 	key      []byte
 	comp     composition
+	count    int // of operators
 }
 
 // SetFusion switches the fusion of operators on dev on or off. It is on unless the environment has ANYGPU_FUSION=0. Results
@@ -132,6 +135,18 @@ func (e *engine) schedule(nodes []*node) {
 				}
 			})
 			e.finish(n, err)
+		}
+		s.count++
+		if g := n.cluster; g != nil {
+			g.joined = s.count
+		}
+		for i := 0; i < len(s.open); {
+			if g := s.open[i]; s.count-g.joined > maxIdle {
+				e.emit(g)
+				i = 0 // that may have launched others
+			} else {
+				i++
+			}
 		}
 	}
 	for len(s.open) > 0 {
@@ -364,7 +379,7 @@ func (e *engine) newCluster(shape []int, uniform bool) *cluster {
 	} else {
 		g = &cluster{}
 	}
-	g.shape, g.uniform = shape, uniform
+	g.shape, g.uniform, g.joined = shape, uniform, s.count
 	if uniform {
 		s.uniform = append(s.uniform, g)
 		return g
