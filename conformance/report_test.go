@@ -106,7 +106,7 @@ func TestCheckSelectsCases(t *testing.T) {
 			t.Errorf("%s was not asked for", res.Name)
 		}
 	}
-	if r := run(conformance.Options{Mode: conformance.ModeGrad, Case: regexp.MustCompile("/tanh/")}); len(r.Results) != 1 || r.Results[0].Suite != "gradients" {
+	if r := run(conformance.Options{Mode: conformance.ModeGrad, Case: regexp.MustCompile("/tanh/")}); len(r.Results) != 2 || r.Results[0].Suite != "gradients" || r.Results[1].Suite != "gradients" { // first and second derivatives
 		t.Errorf("mode grad: %+v", r.Results)
 	}
 	sup := run(conformance.Options{Mode: conformance.ModeSupport, Case: regexp.MustCompile("^(exp|mean|bitwise_and)$")})
