@@ -131,7 +131,8 @@ func CrossEntropy(logits, target *Tensor, opts CrossEntropyOptions) *Tensor {
 		if opts.LabelSmoothing != 0 {
 			norm = c.classTargets(logp, dim, opts, 0)
 		}
-		loss = meanOf(logp, q, func(sum *Tensor) *Tensor { return sum.Div(norm.Sum()) })
+		weights := norm.Sum(dim) // before the sum over rows, so that one kernel has both
+		loss = meanOf(logp, q, dim, func(sum *Tensor) *Tensor { return sum.Div(weights.Sum()) })
 	}
 	if loss.err == nil {
 		c.checkClasses(loss, classes, opts.ignore())
@@ -140,10 +141,10 @@ func CrossEntropy(logits, target *Tensor, opts CrossEntropyOptions) *Tensor {
 }
 
 // meanOf divides the sum of -q*logp by div, in logp's dtype. The sum of short floats is kept in float32: it may be out of their range
-// where the mean is not.
-func meanOf(logp, q *Tensor, div func(sum *Tensor) *Tensor) *Tensor {
+// where the mean is not. Classes are added up first, which the kernel of logp can do.
+func meanOf(logp, q *Tensor, dim int, div func(sum *Tensor) *Tensor) *Tensor {
 	terms, _ := wide(logp)
-	return div(reduce("nll", []*Tensor{terms, q}, nil, false)).Cast(logp.dtype)
+	return div(reduce("nll", []*Tensor{terms, q}, []int{dim}, false).Sum()).Cast(logp.dtype)
 }
 
 func (o *CrossEntropyOptions) ignore() int64 {
@@ -263,7 +264,7 @@ func crossEntropyProb(logits, target *Tensor, opts CrossEntropyOptions, dim int)
 	case ReductionSum:
 		return reduce("nll", []*Tensor{logp, q}, nil, false)
 	}
-	return meanOf(logp, q, func(sum *Tensor) *Tensor {
+	return meanOf(logp, q, dim, func(sum *Tensor) *Tensor {
 		return sum.DivScalar(float64(Numel(logits.shape)) / float64(max(1, classes)))
 	})
 }

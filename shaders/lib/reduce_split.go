@@ -31,7 +31,8 @@ func (r *Reduce) Split(t Target) (first, second *Reduce, ok bool) {
 		piece = max(64, c.piece/max(s.width, s.local/s.lanes))
 	}
 	pieces := 0
-	if 2*busy <= c.parallel {
+	const few = 1 << 14 // elements that a CPU adds in less time than another launch takes
+	if 2*busy <= c.parallel && (c.tree || satMul(r.Outer, satMul(r.N, r.Inner)) > few) {
 		pieces = min(ceilDiv(c.parallel, busy), r.N/piece)
 	}
 	if !c.tree && s.width > 1 && r.Inner >= longStride && r.N >= 4*longColumn {
