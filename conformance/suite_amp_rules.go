@@ -27,6 +27,7 @@ func ampRules() []testCase {
 		{"checkpoint/same_gradients", (*run).checkpointGradients},
 		{"scaler/several_optimizers", (*run).scalerTwoOptimizers},
 		{"scaler/accumulation_and_clipping", (*run).scalerClips},
+		{"scaler/many_parameters", (*run).scalerMany},
 		{"scaler/error_sequences", (*run).scalerErrors},
 		{"scaler/scale_stays_finite", (*run).scalerFinite},
 		{"scaler/underflow", (*run).scalerUnderflow},
@@ -221,6 +222,75 @@ func (x *run) scalerClips() error {
 	}
 	return errors.Join(Close("norm", []float64{v}, []float64{4 * math.Sqrt2}, 1e-5, 0),
 		Close("parameter", got, []float64{-math.Sqrt2 / 2, -math.Sqrt2 / 2}, 1e-5, 0))
+}
+
+// scalerMany takes a step of more parameters, of several sizes, than a kernel can bind, and another where one gradient is infinite.
+func (x *run) scalerMany() error {
+	const n = 70
+	var ps []*tensor.Tensor
+	sizes := []int{1, 33, 600, 4100}
+	for i := range n {
+		p := tensor.Full(x.dev, tensor.Float32, float64(i), sizes[i%len(sizes)]).SetRequiresGrad(true)
+		defer p.Free()
+		ps = append(ps, p)
+	}
+	opt := optim.NewSGD(ps, optim.SGDConfig{LR: 1})
+	scaler := amp.NewGradScaler(amp.GradScalerConfig{InitScale: 4})
+	step := func(last float64) (norm float64, skipped bool, err error) {
+		for i, p := range ps {
+			g := 8.0
+			if i == n-1 {
+				g = last
+			}
+			p.SetGrad(tensor.Full(x.dev, tensor.Float32, g, p.Numel()))
+		}
+		scaler.Scale(tensor.Scalar(1))
+		if err := scaler.Unscale(opt); err != nil {
+			return 0, false, err
+		}
+		total, err := optim.ClipGradNorm(ps, 1e6, optim.ClipOptions{})
+		if err != nil {
+			return 0, false, err
+		}
+		defer total.Free()
+		if norm, err = total.Item(); err != nil {
+			return 0, false, err
+		}
+		if skipped, err = scaler.Step(opt); err != nil {
+			return 0, false, err
+		}
+		return norm, skipped, scaler.Update()
+	}
+	elements := 0
+	for _, p := range ps {
+		elements += p.Numel()
+	}
+	norm, skipped, err := step(8)
+	if err != nil || skipped {
+		return fmt.Errorf("skipped %t, %w", skipped, err)
+	}
+	if err := Close("norm", []float64{norm}, []float64{2 * math.Sqrt(float64(elements))}, 1e-4, 0); err != nil {
+		return err
+	}
+	for range 2 { // the second finds what the first left
+		if _, skipped, err = step(math.Inf(-1)); err != nil || !skipped {
+			return fmt.Errorf("with an infinite gradient skipped is %t, %v", skipped, err)
+		}
+	}
+	for i, p := range ps {
+		v, err := p.Detach().CPU().Float64s()
+		if err != nil {
+			return err
+		}
+		want := make([]float64, len(v))
+		for j := range want {
+			want[j] = float64(i) - 2
+		}
+		if err := Close(fmt.Sprintf("parameter %d", i), v, want, 1e-6, 1e-6); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scalerErrors calls the scaler in wrong orders.

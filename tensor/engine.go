@@ -30,9 +30,10 @@ type engine struct {
 	programs map[string]*program
 	stats    LaunchStats
 
-	sched scheduler // guarded by mu
-	tune  tuner     // guarded by mu
-	prof  *recorder // guarded by mu; nil unless Profile is at work
+	sched  scheduler             // guarded by mu
+	tables map[string]placeTable // of packed kernels; guarded by mu
+	tune   tuner                 // guarded by mu
+	prof   *recorder             // guarded by mu; nil unless Profile is at work
 
 	alloc *backend.Allocator
 	queue *backend.Queue
@@ -365,6 +366,9 @@ func (e *engine) launchStages(gen lib.Generator, regions []backend.Region) error
 func (e *engine) launchOne(gen lib.Generator, regions []backend.Region) error {
 	if g, ok := gen.(*lib.Elementwise); ok {
 		return e.launchElementwise(g, regions)
+	}
+	if done, err := e.launchMulti(gen, regions); done {
+		return err
 	}
 	groups, params, err := gen.Launch(e.target)
 	if err != nil {

@@ -144,6 +144,7 @@ func EmptyCache(dev backend.Device) error {
 	e.mu.Lock()
 	e.drain()
 	err = e.flushLocked()
+	e.forgetTables()
 	e.mu.Unlock()
 	if err != nil {
 		return err

@@ -11,8 +11,8 @@ var opTotalNorm = register(&OpInfo{Name: "total_norm", Doc: "the p-norm of many 
 
 // TotalNorm returns the p-norm of the elements of all tensors, taken as one vector: a float32 tensor of no dimensions on their
 // device, in the innermost of their scopes. p is positive; math.Inf(1) gives the largest absolute value. The tensors
-// have floating-point dtypes and are on one device. The number of kernels grows with the number of tensors over 32, not with
-// their sizes. No gradient flows through it.
+// have floating-point dtypes and are on one device. The number of kernels depends neither on the number of tensors nor
+// on their sizes, unless they are in more allocations than a kernel can bind. No gradient flows through it.
 func TotalNorm(p float64, ts ...*Tensor) *Tensor {
 	c := begin(opTotalNorm, ts...)
 	switch {
@@ -43,19 +43,19 @@ func TotalNorm(p float64, ts ...*Tensor) *Tensor {
 	var kernels []*lib.MultiNorm
 	var operands [][]binding
 	partials := 0
-	most := lib.MultiTensorMax(c.eng.target, 1, 1, false)
 	for d := Float16; d < numDTypes; d++ {
-		for ts := byDType[d]; len(ts) > 0; {
-			k := &lib.MultiNorm{Name: "total_norm", Ops: []string{"total_norm"}, Kind: d.Kind(), Order: order, Power: float32(p), First: partials}
-			var bufs []binding
-			for _, t := range ts[:min(most, len(ts))] {
-				k.Sizes = append(k.Sizes, Numel(t.shape))
-				bufs = append(bufs, c.dense(t))
-			}
-			ts = ts[len(bufs):]
-			partials += k.Partials(c.eng.target)
-			kernels, operands = append(kernels, k), append(operands, bufs)
+		ts := byDType[d]
+		if len(ts) == 0 {
+			continue
 		}
+		k := &lib.MultiNorm{Name: "total_norm", Ops: []string{"total_norm"}, Kind: d.Kind(), Order: order, Power: float32(p), First: partials}
+		var bufs []binding
+		for _, t := range ts {
+			k.Sizes = append(k.Sizes, Numel(t.shape))
+			bufs = append(bufs, c.dense(t))
+		}
+		partials += k.Partials(c.eng.target)
+		kernels, operands = append(kernels, k), append(operands, bufs)
 	}
 	if c.err != nil {
 		return c.failed()

@@ -71,13 +71,8 @@ func UpdateInPlace(u InPlaceUpdate) error {
 		rows := groups[key]
 		e := rows[0][0].eng
 		touched = append(touched, e)
-		most := lib.MultiTensorMax(e.target, len(u.Access), len(u.Shared), u.Flag != nil)
-		for len(rows) > 0 {
-			n := min(most, len(rows))
-			if err := u.add(c, e, rows[:n], &failure); err != nil {
-				return err
-			}
-			rows = rows[n:]
+		if err := u.add(c, e, rows, &failure); err != nil {
+			return err
 		}
 	}
 	for _, e := range touched {

@@ -10,8 +10,7 @@ import (
 // MultiNorm starts the norm of many tensors, taken as one vector: a gradient norm. Each workgroup (on CPU devices each
 // invocation) reduces a piece of one tensor to a partial result; a [Reduce] over the partial results with the same operation, and a root where the norm has one,
 // completes it. Buffers: the tensors of Sizes[i] contiguous elements of Kind, then the F32 array of partial results, of which
-// the kernel writes [MultiNorm.Partials] elements from First on. Callers split a list of tensors as for [MultiTensor]
-// (MultiTensorMax with one array and one shared value).
+// the kernel writes [MultiNorm.Partials] elements from First on. More tensors than the device can bind need a [PackedNorm].
 type MultiNorm struct {
 	Name   string
 	Ops    []string
@@ -73,11 +72,7 @@ func (m *MultiNorm) Launch(t Target) (groups [3]int, params []uint32, err error)
 		per = t.config().local
 	}
 	groups, err = t.fold(m.what(), uint64(n/per))
-	params = []uint32{uint32(m.First), uint32(m.First + n)}
-	if m.Order == NormPower {
-		params = append(params, math.Float32bits(m.Power))
-	}
-	return groups, params, err
+	return groups, m.normParams(n), err
 }
 
 // Cost returns the bytes that the kernel reads.
@@ -128,50 +123,78 @@ func (m *MultiNorm) Build(t Target) (*ir.Kernel, error) {
 	for i := range m.Sizes {
 		in = append(in, b.Buffer(fmt.Sprintf("t%d", i), m.Kind, ir.Read))
 	}
-	out := b.Buffer("out", ir.F32, ir.Write)
-	first, end := b.Param("first", ir.U32), b.Param("end", ir.U32)
-	var power ir.Value
-	if m.Order == NormPower {
-		power = b.Param("power", ir.F32)
-	}
-	r := reducer{b: b, op: ReduceSum, kind: ir.F32}
-	if m.Order == NormMax {
-		r.op = ReduceMax
-	}
+	first, end, power := normDeclare(b, m.Order)
+	out := normOut{out: b.Buffer("out", ir.F32, ir.Write), first: first, end: end, power: power, group: b.LinearGroup(), lid: b.LocalID(0), tree: t.config().tree}
 	operand := Operand{Kind: m.Kind}
 	ranges := groupRanges(m.Sizes, m.chunk(t))
-	group, lid := b.LinearGroup(), b.LocalID(0)
-	sum := b.Var(b.F32(0)) // 0 is neutral for the largest |x| as well
-	b.Range(b.U32(normElements), func(v ir.Value) {
-		x := b.Var(b.F32(0))
-		offset := b.Add(b.Mul(v, b.U32(uint32(local))), lid)
-		findTensor(b, ranges, group, func(i int, group ir.Value) {
+	m.reduce(b, local, out, func(offset, x ir.Value) {
+		findTensor(b, ranges, out.group, func(i int, group ir.Value) {
 			at := b.Add(b.Mul(group, b.U32(uint32(m.chunk(t)))), offset)
 			b.If(b.Lt(at, b.U32(uint32(m.Sizes[i]))), func() {
 				b.Set(x, b.Convert(load(b, in[i], operand, at, 1, accessVector, nil), ir.F32))
 			}, nil)
 		})
-		y := b.Abs(b.Get(x))
-		switch m.Order {
-		case NormSquares:
-			y = b.Mul(y, y)
-		case NormPower:
-			y = b.Pow(y, power)
-		}
-		b.Set(sum, r.combine(partial{value: b.Get(sum)}, partial{value: y}).value)
 	})
-	if t.config().tree {
-		tr := newTree(r, local)
-		tr.reduce(partial{value: b.Get(sum)}, lid, lid, local, 1)
-		at := b.Add(first, group)
-		b.If(b.And(b.Eq(lid, b.U32(0)), b.Lt(at, end)), func() { b.Store(out, at, tr.at(lid).value) }, nil)
-	} else {
-		at := b.Add(first, b.LinearID())
-		b.If(b.Lt(at, end), func() { b.Store(out, at, b.Get(sum)) }, nil)
-	}
 	k, err := b.Build()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.what(), err)
 	}
 	return k, nil
+}
+
+// normOut is where and how a norm kernel leaves its partial results.
+type normOut struct {
+	out               *ir.Mem
+	first, end, power ir.Value
+	group, lid        ir.Value
+	tree              bool
+}
+
+// normDeclare declares the parameters of a norm kernel; power is nil where the order has none.
+func normDeclare(b *ir.Builder, order NormOrder) (first, end, power ir.Value) {
+	first, end = b.Param("first", ir.U32), b.Param("end", ir.U32)
+	if order == NormPower {
+		power = b.Param("power", ir.F32)
+	}
+	return first, end, power
+}
+
+// normParams are their values, for n partial results.
+func (m *MultiNorm) normParams(n int) []uint32 {
+	params := []uint32{uint32(m.First), uint32(m.First + n)}
+	if m.Order == NormPower {
+		params = append(params, math.Float32bits(m.Power))
+	}
+	return params
+}
+
+// reduce joins the elements of a workgroup (on CPU devices of an invocation) and stores the result. set sets the variable x, which is 0,
+// to the element at an offset in the workgroup's piece, if there is one.
+func (m *MultiNorm) reduce(b *ir.Builder, local int, o normOut, set func(offset, x ir.Value)) {
+	r := reducer{b: b, op: ReduceSum, kind: ir.F32}
+	if m.Order == NormMax {
+		r.op = ReduceMax
+	}
+	sum := b.Var(b.F32(0)) // 0 is neutral for the largest |x| as well
+	b.Range(b.U32(normElements), func(v ir.Value) {
+		x := b.Var(b.F32(0))
+		set(b.Add(b.Mul(v, b.U32(uint32(local))), o.lid), x)
+		y := b.Abs(b.Get(x))
+		switch m.Order {
+		case NormSquares:
+			y = b.Mul(y, y)
+		case NormPower:
+			y = b.Pow(y, o.power)
+		}
+		b.Set(sum, r.combine(partial{value: b.Get(sum)}, partial{value: y}).value)
+	})
+	if o.tree {
+		tr := newTree(r, local)
+		tr.reduce(partial{value: b.Get(sum)}, o.lid, o.lid, local, 1)
+		at := b.Add(o.first, o.group)
+		b.If(b.And(b.Eq(o.lid, b.U32(0)), b.Lt(at, o.end)), func() { b.Store(o.out, at, tr.at(o.lid).value) }, nil)
+		return
+	}
+	at := b.Add(o.first, b.LinearID())
+	b.If(b.Lt(at, o.end), func() { b.Store(o.out, at, b.Get(sum)) }, nil)
 }

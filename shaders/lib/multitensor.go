@@ -244,13 +244,5 @@ func (e *multiEmitter) elements(i int, at ir.Value, lanes int) {
 	if !e.Flag {
 		return
 	}
-	if flag == nil || flag.Type.Kind != ir.Bool {
-		b.Fail(fmt.Errorf("the body returned no truth value for the flag"))
-		return
-	}
-	any := b.Extract(flag, 0)
-	for l := 1; l < flag.Type.Lanes; l++ {
-		any = b.Or(any, b.Extract(flag, l))
-	}
-	b.Set(e.raised, b.Or(b.Get(e.raised), any))
+	raise(b, e.raised, flag)
 }

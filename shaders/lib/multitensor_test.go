@@ -50,7 +50,90 @@ func multiCases() []kcase {
 			out = append(out, c)
 		}
 	}
+	out = append(out, packedCases()...)
 	return append(out, multiNormCases()...)
+}
+
+// packedCases have tensors of several sizes in windows, at places that a table gives.
+func packedCases() []kcase {
+	var out []kcase
+	for _, bad := range []bool{false, true} {
+		// Two windows of 64 elements each for values and momentum, one of 96 for the others. Tensors: window, place, size.
+		tensors := [][3]int{{0, 0, 16}, {1, 32, 7}, {0, 48, 1}, {1, 0, 19}}
+		const window, single = 64, 96
+		kinds, windows := []ir.Kind{ir.F32, ir.F16, ir.F32, ir.F16}, []int{2, 1, 2, 1}
+		m := momentum(nil)
+		p := &lib.Packed{MultiTensor: m, Windows: windows, Chunks: len(tensors)}
+		var data, want [4][]float64
+		for j, k := range kinds {
+			n := window * 2
+			if windows[j] == 1 {
+				n = single
+			}
+			data[j] = noise(k, n, uint64(j+70))
+			if j == 3 {
+				data[j] = make([]float64, n)
+			}
+			want[j] = append([]float64(nil), data[j]...)
+		}
+		var table []float64
+		flag := 0.0
+		for i, t := range tensors {
+			at := []int{t[0]*window + t[1], 16 * i, t[0]*window + t[1], 16*i + 16} // tensor 3 of 19 elements is the last
+			table = append(table, float64(t[2]), float64(t[0]), float64(t[1]), 0, float64(16*i), float64(t[0]), float64(t[1]), 0, float64(16*i+16))
+			if bad && i == 3 {
+				data[1][16*i+t[2]-1], want[1][16*i+t[2]-1] = math.Inf(1), math.Inf(1)
+				flag = 1
+			}
+			for e := range t[2] {
+				g := data[1][at[1]+e]
+				v := data[2][at[2]+e]*0.5 + g/4
+				q := data[0][at[0]+e] - v
+				want[0][at[0]+e], want[2][at[2]+e], want[3][at[3]+e] = q, v, round(ir.F16, q)
+			}
+		}
+		var bufs []array
+		for j, k := range kinds {
+			n := len(data[j]) / windows[j]
+			for w := range windows[j] {
+				a := array{kind: k, data: data[j][w*n : (w+1)*n], want: want[j][w*n : (w+1)*n], rel: 1e-3, abs: 1e-3}
+				if m.PerTensor[j].Access == ir.Read {
+					a.want = nil
+				}
+				bufs = append(bufs, a)
+			}
+		}
+		bufs = append(bufs, array{kind: ir.U32, data: table}, array{kind: ir.F32, data: []float64{4}}, array{kind: ir.U32, data: []float64{0}, want: []float64{flag}})
+		out = append(out, kcase{name: fmt.Sprintf("packed %v", bad), bufs: bufs, steps: one(p, len(bufs))})
+	}
+	for _, order := range []lib.NormOrder{lib.NormSquares, lib.NormMax, lib.NormPower} {
+		a, b := noise(ir.F32, 64, 1), noise(ir.F32, 64, 2)
+		table := []float64{16, 0, 0, 7, 1, 32, 1, 0, 48}
+		want := 0.0
+		for _, v := range append(append(append([]float64(nil), a[:16]...), b[32:39]...), a[48]) {
+			switch v = math.Abs(v); order {
+			case lib.NormSquares:
+				want += v * v
+			case lib.NormMax:
+				want = max(want, v)
+			default:
+				want += math.Pow(v, 3)
+			}
+		}
+		const room = 1 << 12
+		bufs := []array{{kind: ir.F32, data: a}, {kind: ir.F32, data: b}, {kind: ir.U32, data: table}, {kind: ir.F32, data: make([]float64, room)},
+			{kind: ir.F32, data: []float64{0}, want: []float64{want}, rel: 1e-5}}
+		out = append(out, kcase{name: fmt.Sprintf("packednorm %s", order), bufs: bufs, steps: func(t lib.Target) []step {
+			p := &lib.PackedNorm{MultiNorm: &lib.MultiNorm{Kind: ir.F32, Order: order, Power: 3, Length: room}, Windows: 2, Chunks: 3}
+			op := lib.ReduceSum
+			if order == lib.NormMax {
+				op = lib.ReduceMax
+			}
+			total := &lib.Reduce{Op: op, Outer: 1, N: p.Partials(t), Inner: 1, In: []lib.Operand{{Kind: ir.F32}}, Out: lib.Operand{Kind: ir.F32}}
+			return []step{{p, []int{0, 1, 2, 3}}, {total, []int{3, 4}}}
+		}})
+	}
+	return out
 }
 
 // multiNormCases have two kernels that fill parts of one array of partial results, and its reduction.

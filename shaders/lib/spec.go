@@ -163,7 +163,7 @@ type TensorBuffer struct {
 
 // MultiTensor updates many tensors in one kernel, in place: optimizers and gradient unscaling. Each tensor has the arrays
 // of PerTensor, of Sizes[i] contiguous elements. Buffers: tensor 0's arrays in order, tensor 1's, …, then Shared, then
-// the flag. Callers split a list of tensors so that the buffers fit the device ([MultiTensorMax]).
+// the flag. More tensors than the device can bind ([MultiTensorMax]) need a [Packed] kernel.
 type MultiTensor struct {
 	Name       string
 	Ops        []string

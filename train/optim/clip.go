@@ -17,8 +17,8 @@ type ClipOptions struct {
 
 // ClipGradNorm scales the gradients of all parameters, in place, by min(1, maxNorm/(norm+1e-6)), where norm is that of all
 // gradients taken as one vector. It returns the norm before clipping, a float32 tensor of no dimensions, which is 0 where no
-// parameter has a gradient. The number of kernels does not depend on the sizes of the parameters, and grows by two for every 32
-// of them. Nothing waits for the device but Item on the result, and gradients on several devices. With a
+// parameter has a gradient. The number of kernels does not depend on the number and sizes of the
+// parameters, as far as a kernel can bind the allocations that they are in. Nothing waits for the device but Item on the result, and gradients on several devices. With a
 // GradScaler call its Unscale first. (torch.nn.utils.clip_grad_norm_)
 func ClipGradNorm(params []*tensor.Tensor, maxNorm float64, o ClipOptions) (*tensor.Tensor, error) {
 	p := o.NormType
@@ -113,7 +113,7 @@ func coefficient(total *tensor.Tensor, maxNorm float64) *tensor.Tensor {
 	return c
 }
 
-// ClipGradValue limits every element of the gradients to [-limit, limit], in place, in one kernel for every 32 parameters. NaN
+// ClipGradValue limits every element of the gradients to [-limit, limit], in place, in one kernel. NaN
 // stays. (torch.nn.utils.clip_grad_value_)
 func ClipGradValue(params []*tensor.Tensor, limit float64) error {
 	if !(limit >= 0) {
