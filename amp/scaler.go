@@ -168,7 +168,7 @@ func (g *GradScaler) unscale(opt Optimizer, st *optimizerState) error {
 		grads = append(grads, grad)
 	}
 	// float(1/double(scale)), as in PyTorch.
-	flags, err := unscaleGradients(grads, float32(1/float64(g.dyn.scale)))
+	flags, err := unscaleGradients(grads, float64(float32(1/float64(g.dyn.scale))))
 	if err != nil {
 		return fmt.Errorf("amp: unscale: %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 
 // unscaleGradients multiplies gradients by inv in place, and returns a flag for each device and dtype among them: an int32
 // tensor of one element that is 1 if a gradient was infinite or NaN before. It does not wait for the devices.
-func unscaleGradients(grads []*tensor.Tensor, inv float32) ([]*tensor.Tensor, error) {
+func unscaleGradients(grads []*tensor.Tensor, inv float64) ([]*tensor.Tensor, error) {
 	type key struct {
 		dev   backend.Device
 		dtype tensor.DType
@@ -32,7 +32,7 @@ func unscaleGradients(grads []*tensor.Tensor, inv float32) ([]*tensor.Tensor, er
 			Tensors: groups[k],
 			Access:  []ir.Access{ir.ReadWrite},
 			Flag:    flag,
-			Scalars: []float32{inv},
+			Scalars: []float64{inv},
 			Body: func(b *ir.Builder, vals, _, scalars []ir.Value) ([]ir.Value, ir.Value) {
 				return []ir.Value{b.Mul(vals[0], b.Splat(scalars[0], vals[0].Type.Lanes))}, b.Not(b.IsFinite(vals[0]))
 			},

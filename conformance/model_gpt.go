@@ -19,6 +19,7 @@ type trainedModel interface {
 	NamedParameters() []nn.Named
 	NamedBuffers() []nn.Named
 	To(backend.Device) error
+	ToDType(tensor.DType) error
 	Free()
 }
 

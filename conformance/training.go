@@ -73,20 +73,23 @@ func (c *TrainingCase) Expected() TrainingResult {
 	return TrainingResult{Loss: c.expect.Loss, GradNorm: c.expect.GradNorm, ParamNorm: c.expect.ParamNorm}
 }
 
-// Run repeats the training on a device in float32. A model, optimizer or schedule that is not built gives a
+// Run repeats the training on a device in Float32 or Float64. A model, optimizer or schedule that is not built gives a
 // *NotSupportedError.
-func (c *TrainingCase) Run(dev backend.Device) (*TrainingResult, error) {
-	return c.RunSteps(dev, c.expect.Steps)
+func (c *TrainingCase) Run(dev backend.Device, dtype tensor.DType) (*TrainingResult, error) {
+	return c.RunSteps(dev, dtype, c.expect.Steps)
 }
 
 // RunSteps is Run for the first steps only; ParamNorm is that after them.
-func (c *TrainingCase) RunSteps(dev backend.Device, steps int) (*TrainingResult, error) {
+func (c *TrainingCase) RunSteps(dev backend.Device, dtype tensor.DType, steps int) (*TrainingResult, error) {
 	model, err := parseTrained(c.expect.Model)
 	if err != nil {
 		return nil, err
 	}
 	defer model.Free()
 	if err := c.load(model); err != nil {
+		return nil, err
+	}
+	if err := model.ToDType(dtype); err != nil {
 		return nil, err
 	}
 	if err := model.To(dev); err != nil {
@@ -102,7 +105,7 @@ func (c *TrainingCase) RunSteps(dev backend.Device, steps int) (*TrainingResult,
 	}
 	r := &TrainingResult{ParamNorm: map[string]float64{}}
 	for step := range min(steps, c.expect.Steps) {
-		loss, norm, err := c.step(dev, model, opt, step)
+		loss, norm, err := c.step(dev, dtype, model, opt, step)
 		if err != nil {
 			return nil, fmt.Errorf("%s: step %d: %w", c.Name, step, err)
 		}
@@ -164,7 +167,7 @@ func (c *TrainingCase) optimizer(params []*tensor.Tensor) (optim.Optimizer, erro
 	return nil, &NotSupportedError{"optimizer " + o.Name}
 }
 
-func (c *TrainingCase) step(dev backend.Device, model trainedModel, opt optim.Optimizer, step int) (loss, gradNorm float64, err error) {
+func (c *TrainingCase) step(dev backend.Device, dtype tensor.DType, model trainedModel, opt optim.Optimizer, step int) (loss, gradNorm float64, err error) {
 	x, y := c.batches[fmt.Sprintf("x_%d", step)], c.batches[fmt.Sprintf("y_%d", step)]
 	if x == nil || y == nil {
 		return 0, 0, fmt.Errorf("batches.npz has no x_%d or y_%d", step, step)
@@ -176,8 +179,8 @@ func (c *TrainingCase) step(dev backend.Device, model trainedModel, opt optim.Op
 		}
 	}()
 	if x.DType() == tensor.Uint8 {
-		const mean, std = 0.2860, 0.3530                                                      // FORMAT.md
-		x = x.Cast(tensor.Float32).DivScalar(255).SubScalar(mean).DivScalar(std).Unsqueeze(1) // [n, 1, 28, 28]
+		const mean, std = 0.2860, 0.3530                                             // FORMAT.md
+		x = x.Cast(dtype).DivScalar(255).SubScalar(mean).DivScalar(std).Unsqueeze(1) // [n, 1, 28, 28]
 	}
 	out, target := model.Forward(s.To(x)), s.To(y)
 	if out.Dim() == 3 { // a position a row
@@ -220,13 +223,13 @@ func (c *TrainingCase) gradNorm(opt optim.Optimizer) (float64, error) {
 
 // norm returns the Euclidean norm, summed on the CPU in float64.
 func norm(t *tensor.Tensor) (float64, error) {
-	v, err := t.CPU().Float32s()
+	v, err := t.CPU().Float64s()
 	if err != nil {
 		return 0, err
 	}
 	sum := 0.0
 	for _, x := range v {
-		sum += float64(x) * float64(x)
+		sum += x * x
 	}
 	return math.Sqrt(sum), nil
 }

@@ -74,7 +74,7 @@ func (c *call) record(outs []*Tensor, back func(dys []*Tensor, needs []bool) []*
 	for i, t := range c.in {
 		need = need || t.needsGrad() && c.op.flows(i)
 	}
-	if !need || c.scope.gradOff() {
+	if !need || c.scope.gradOff() || slices.ContainsFunc(outs, func(t *Tensor) bool { return t.err != nil }) {
 		return
 	}
 	fn := &gradFn{op: c.op, seq: gradSeq.Add(1), in: c.in, scope: c.scope, site: c.site, module: c.scope.module(), backward: back}

@@ -207,9 +207,9 @@ func TestUpdateInPlace(t *testing.T) {
 		}
 		scale, flag := Full(d, Float32, 0.5, 1), Zeros(d, Int32, 1)
 		before := rows[7][0].AddScalar(0) // pending, reads the old value
-		update := func(lr float32, bad float64) error {
+		update := func(lr, bad float64) error {
 			return UpdateInPlace(InPlaceUpdate{Name: "test_step", BodyKey: "test_step", Tensors: rows, Access: []ir.Access{ir.ReadWrite, ir.Read},
-				Shared: []*Tensor{scale}, Flag: flag, Scalars: []float32{lr, float32(bad)},
+				Shared: []*Tensor{scale}, Flag: flag, Scalars: []float64{lr, bad},
 				Body: func(b *ir.Builder, v, shared, s []ir.Value) ([]ir.Value, ir.Value) {
 					out := b.Sub(v[0], b.Mul(s[0], b.Mul(shared[0], v[1])))
 					return []ir.Value{out}, b.Gt(out, s[1])

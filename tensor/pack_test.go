@@ -49,9 +49,9 @@ func TestPackedKernels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rows, want, norm := packedRows(t, dev, 60)
 			flag := Zeros(dev, Int32, 1)
-			update := func(factor float32) {
+			update := func(factor float64) {
 				t.Helper()
-				err := UpdateInPlace(InPlaceUpdate{Name: "half", BodyKey: "half", Tensors: rows, Access: []ir.Access{ir.ReadWrite, ir.Read}, Flag: flag, Scalars: []float32{factor},
+				err := UpdateInPlace(InPlaceUpdate{Name: "half", BodyKey: "half", Tensors: rows, Access: []ir.Access{ir.ReadWrite, ir.Read}, Flag: flag, Scalars: []float64{factor},
 					Body: func(b *ir.Builder, v, _, s []ir.Value) ([]ir.Value, ir.Value) {
 						return []ir.Value{b.Sub(v[0], b.Mul(v[1], b.Splat(s[0], v[1].Type.Lanes)))}, b.Not(b.IsFinite(v[1]))
 					}})

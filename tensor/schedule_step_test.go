@@ -46,7 +46,7 @@ func (c *classifier) step() (err error) {
 	if err := loss.Backward(); err != nil {
 		return err
 	}
-	u := tensor.InPlaceUpdate{Name: "sgd", BodyKey: "sgd", Access: []ir.Access{ir.ReadWrite, ir.Read, ir.ReadWrite}, Scalars: []float32{0.01, 0.9},
+	u := tensor.InPlaceUpdate{Name: "sgd", BodyKey: "sgd", Access: []ir.Access{ir.ReadWrite, ir.Read, ir.ReadWrite}, Scalars: []float64{0.01, 0.9},
 		Body: func(b *ir.Builder, v, _, k []ir.Value) ([]ir.Value, ir.Value) {
 			m := b.Add(b.Mul(v[2], k[1]), v[1])
 			return []ir.Value{b.Sub(v[0], b.Mul(m, k[0])), m}, nil

@@ -7,10 +7,10 @@ import (
 	"github.com/anygpu/anygpu/shaders/lib"
 )
 
-var opTotalNorm = register(&OpInfo{Name: "total_norm", Doc: "the p-norm of many tensors, taken as one vector, as float32", Kind: KindReduction, Differentiable: []bool{false}})
+var opTotalNorm = register(&OpInfo{Name: "total_norm", Doc: "the p-norm of many tensors, taken as one vector, as float32; float64 if one of them is", Kind: KindReduction, Differentiable: []bool{false}})
 
-// TotalNorm returns the p-norm of the elements of all tensors, taken as one vector: a float32 tensor of no dimensions on their
-// device, in the innermost of their scopes. p is positive; math.Inf(1) gives the largest absolute value. The tensors
+// TotalNorm returns the p-norm of the elements of all tensors, taken as one vector: a tensor of no dimensions on their
+// device, float64 if one of them is and float32 otherwise, in the innermost of their scopes. p is positive; math.Inf(1) gives the largest absolute value. The tensors
 // have floating-point dtypes and are on one device. The number of kernels depends neither on the number of tensors nor
 // on their sizes, unless they are in more allocations than a kernel can bind. No gradient flows through it.
 func TotalNorm(p float64, ts ...*Tensor) *Tensor {
@@ -39,6 +39,10 @@ func TotalNorm(p float64, ts ...*Tensor) *Tensor {
 	case math.IsInf(p, 1):
 		order, op = lib.NormMax, lib.ReduceMax
 	}
+	dtype := Float32
+	if len(byDType[Float64]) > 0 {
+		dtype = Float64
+	}
 	// All kernels write parts of one array, whose length is known when they are.
 	var kernels []*lib.MultiNorm
 	var operands [][]binding
@@ -48,7 +52,7 @@ func TotalNorm(p float64, ts ...*Tensor) *Tensor {
 		if len(ts) == 0 {
 			continue
 		}
-		k := &lib.MultiNorm{Name: "total_norm", Ops: []string{"total_norm"}, Kind: d.Kind(), Order: order, Power: float32(p), First: partials}
+		k := &lib.MultiNorm{Name: "total_norm", Ops: []string{"total_norm"}, Kind: d.Kind(), Order: order, Power: float32(p), Double: dtype == Float64, First: partials}
 		var bufs []binding
 		for _, t := range ts {
 			k.Sizes = append(k.Sizes, Numel(t.shape))
@@ -61,10 +65,10 @@ func TotalNorm(p float64, ts ...*Tensor) *Tensor {
 		return c.failed()
 	}
 	if partials == 0 {
-		return fill(c.eng, c.scope, Float32, 0, nil)
+		return fill(c.eng, c.scope, dtype, 0, nil)
 	}
-	parts := c.output([]int{partials}, Float32)
-	out := c.output([]int{}, Float32)
+	parts := c.output([]int{partials}, dtype)
+	out := c.output([]int{}, dtype)
 	if out.err != nil || parts.err != nil {
 		return c.failed()
 	}
@@ -73,7 +77,7 @@ func TotalNorm(p float64, ts ...*Tensor) *Tensor {
 		k.Length = partials
 		steps = append(steps, step{k, append(operands[i], binding{st: parts.ref.st, write: true})})
 	}
-	total := &lib.Reduce{Name: "total_norm", Ops: []string{"total_norm"}, Op: op, Outer: 1, N: partials, Inner: 1, In: []lib.Operand{Float32.operand()}, Out: Float32.operand()}
+	total := &lib.Reduce{Name: "total_norm", Ops: []string{"total_norm"}, Op: op, Outer: 1, N: partials, Inner: 1, In: []lib.Operand{dtype.operand()}, Out: dtype.operand()}
 	steps = append(steps, step{total, []binding{{st: parts.ref.st}, {st: out.ref.st, write: true}}})
 	c.runSteps(steps, parts, out)
 	parts.Free()

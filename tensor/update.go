@@ -17,7 +17,7 @@ type InPlaceUpdate struct {
 	Access  []ir.Access // what Body does with each array
 	Shared  []*Tensor   // tensors of one element that Body sees for every element, such as a scale
 	Flag    *Tensor     // an int32 tensor of one element that becomes 1 where Body raises its flag; nil if there is none
-	Scalars []float32
+	Scalars []float64   // Body sees them as float64 where one of the arrays is, else as float32
 
 	// Body gets an element of each array, the shared values and the scalars. It returns the new values of the
 	// writable arrays in order, of the kind it got, and with Flag a Bool that raises the flag (nil otherwise).
@@ -124,6 +124,41 @@ func (u *InPlaceUpdate) check() error {
 	return nil
 }
 
+// scalarParts is how many float32 have a float64's 53 bits, for all but the smallest values: kernels have no parameters of 64 bits.
+const scalarParts = 3
+
+// addScalars gives a kernel the scalars in the precision of its arrays.
+func (u *InPlaceUpdate) addScalars(k *lib.MultiTensor) {
+	parts := 1
+	for _, a := range k.PerTensor {
+		if a.Kind == ir.F64 {
+			parts = scalarParts
+		}
+	}
+	for _, v := range u.Scalars {
+		for range parts {
+			part := float32(v)
+			k.Scalars, k.ScalarBits = append(k.Scalars, ir.F32), append(k.ScalarBits, math.Float32bits(part))
+			if v -= float64(part); math.IsInf(float64(part), 0) {
+				v = 0
+			}
+		}
+	}
+	if parts == 1 {
+		return
+	}
+	k.Body = func(b *ir.Builder, vals, shared, scalars []ir.Value) ([]ir.Value, ir.Value) {
+		whole := make([]ir.Value, len(u.Scalars))
+		for i := range whole {
+			whole[i] = b.Convert(scalars[i*parts], ir.F64)
+			for _, part := range scalars[i*parts+1 : (i+1)*parts] {
+				whole[i] = b.Add(whole[i], b.Convert(part, ir.F64))
+			}
+		}
+		return u.Body(b, vals, shared, whole)
+	}
+}
+
 // add records one kernel.
 func (u *InPlaceUpdate) add(c *call, e *engine, rows [][]*Tensor, failure *error) error {
 	k := &lib.MultiTensor{Name: u.Name, Ops: []string{u.Name}, BodyKey: u.BodyKey, Flag: u.Flag != nil, Body: u.Body}
@@ -147,9 +182,7 @@ func (u *InPlaceUpdate) add(c *call, e *engine, rows [][]*Tensor, failure *error
 	if u.Flag != nil {
 		bufs = append(bufs, binding{st: u.Flag.ref.st, write: true})
 	}
-	for _, v := range u.Scalars {
-		k.Scalars, k.ScalarBits = append(k.Scalars, ir.F32), append(k.ScalarBits, math.Float32bits(v))
-	}
+	u.addScalars(k)
 	err := e.add(&node{op: u.Name, site: c.site, steps: []step{{k, bufs}}, failed: failure})
 	for _, st := range c.temps {
 		st.release()

@@ -9,7 +9,7 @@ import (
 
 // MultiNorm starts the norm of many tensors, taken as one vector: a gradient norm. Each workgroup (on CPU devices each
 // invocation) reduces a piece of one tensor to a partial result; a [Reduce] over the partial results with the same operation, and a root where the norm has one,
-// completes it. Buffers: the tensors of Sizes[i] contiguous elements of Kind, then the F32 array of partial results, of which
+// completes it. Buffers: the tensors of Sizes[i] contiguous elements of Kind, then the array of partial results (F32, or F64 with Double), of which
 // the kernel writes [MultiNorm.Partials] elements from First on. More tensors than the device can bind need a [PackedNorm].
 type MultiNorm struct {
 	Name   string
@@ -18,6 +18,7 @@ type MultiNorm struct {
 	Kind   ir.Kind
 	Order  NormOrder
 	Power  float32 // NormPower
+	Double bool    // sums, and partial results, in F64
 	First  int
 	Length int // of the array of partial results
 }
@@ -44,6 +45,14 @@ func (o NormOrder) String() string {
 // chunk is how many elements a workgroup reduces.
 func (m *MultiNorm) chunk(t Target) int { return t.config().local * normElements }
 
+// kind is what the norm is computed in.
+func (m *MultiNorm) kind() ir.Kind {
+	if m.Double {
+		return ir.F64
+	}
+	return ir.F32
+}
+
 // Partials returns how many partial results the kernel writes on a target.
 func (m *MultiNorm) Partials(t Target) int {
 	total := 0
@@ -58,7 +67,7 @@ func (m *MultiNorm) Partials(t Target) int {
 
 // Key identifies the kernel.
 func (m *MultiNorm) Key() string {
-	return fmt.Sprintf("multinorm|%s|%s|%v", m.Order, m.Kind, m.Sizes)
+	return fmt.Sprintf("multinorm|%s|%s|%v|%v", m.Order, m.Kind, m.Double, m.Sizes)
 }
 
 // Launch returns the grid and the parameters: the first partial result's place, their end, and the power.
@@ -124,14 +133,14 @@ func (m *MultiNorm) Build(t Target) (*ir.Kernel, error) {
 		in = append(in, b.Buffer(fmt.Sprintf("t%d", i), m.Kind, ir.Read))
 	}
 	first, end, power := normDeclare(b, m.Order)
-	out := normOut{out: b.Buffer("out", ir.F32, ir.Write), first: first, end: end, power: power, group: b.LinearGroup(), lid: b.LocalID(0), tree: t.config().tree}
+	out := normOut{out: b.Buffer("out", m.kind(), ir.Write), first: first, end: end, power: power, group: b.LinearGroup(), lid: b.LocalID(0), tree: t.config().tree}
 	operand := Operand{Kind: m.Kind}
 	ranges := groupRanges(m.Sizes, m.chunk(t))
 	m.reduce(b, local, out, func(offset, x ir.Value) {
 		findTensor(b, ranges, out.group, func(i int, group ir.Value) {
 			at := b.Add(b.Mul(group, b.U32(uint32(m.chunk(t)))), offset)
 			b.If(b.Lt(at, b.U32(uint32(m.Sizes[i]))), func() {
-				b.Set(x, b.Convert(load(b, in[i], operand, at, 1, accessVector, nil), ir.F32))
+				b.Set(x, b.Convert(load(b, in[i], operand, at, 1, accessVector, nil), m.kind()))
 			}, nil)
 		})
 	})
@@ -171,20 +180,21 @@ func (m *MultiNorm) normParams(n int) []uint32 {
 // reduce joins the elements of a workgroup (on CPU devices of an invocation) and stores the result. set sets the variable x, which is 0,
 // to the element at an offset in the workgroup's piece, if there is one.
 func (m *MultiNorm) reduce(b *ir.Builder, local int, o normOut, set func(offset, x ir.Value)) {
-	r := reducer{b: b, op: ReduceSum, kind: ir.F32}
+	zero := func() ir.Value { return b.Const(ir.Scalar(m.kind()), 0) }
+	r := reducer{b: b, op: ReduceSum, kind: m.kind()}
 	if m.Order == NormMax {
 		r.op = ReduceMax
 	}
-	sum := b.Var(b.F32(0)) // 0 is neutral for the largest |x| as well
+	sum := b.Var(zero()) // 0 is neutral for the largest |x| as well
 	b.Range(b.U32(normElements), func(v ir.Value) {
-		x := b.Var(b.F32(0))
+		x := b.Var(zero())
 		set(b.Add(b.Mul(v, b.U32(uint32(local))), o.lid), x)
 		y := b.Abs(b.Get(x))
 		switch m.Order {
 		case NormSquares:
 			y = b.Mul(y, y)
 		case NormPower:
-			y = b.Pow(y, o.power)
+			y = b.Pow(y, b.Convert(o.power, m.kind()))
 		}
 		b.Set(sum, r.combine(partial{value: b.Get(sum)}, partial{value: y}).value)
 	})

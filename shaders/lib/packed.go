@@ -230,7 +230,7 @@ func (p *PackedNorm) Partials(t Target) int {
 
 // Key identifies the kernel.
 func (p *PackedNorm) Key() string {
-	return fmt.Sprintf("packednorm|%s|%s|%d", p.Order, p.Kind, p.Windows)
+	return fmt.Sprintf("packednorm|%s|%s|%v|%d", p.Order, p.Kind, p.Double, p.Windows)
 }
 
 // Launch returns the grid and the parameters.
@@ -253,7 +253,7 @@ func (p *PackedNorm) Build(t Target) (*ir.Kernel, error) {
 	windows := packedWindows(b, 0, p.Windows, TensorBuffer{p.Kind, ir.Read})
 	table := b.Buffer("table", ir.U32, ir.Read)
 	first, end, power := normDeclare(b, p.Order)
-	out := normOut{out: b.Buffer("out", ir.F32, ir.Write), first: first, end: end, power: power, group: b.LinearGroup(), lid: b.LocalID(0), tree: t.config().tree}
+	out := normOut{out: b.Buffer("out", p.kind(), ir.Write), first: first, end: end, power: power, group: b.LinearGroup(), lid: b.LocalID(0), tree: t.config().tree}
 	chunks := b.Param("chunks", ir.U32)
 	// Workgroups that only fill the grid repeat the last chunk; their results are past the end.
 	row := b.Mul(b.Min(out.group, b.Sub(chunks, b.U32(1))), b.U32(uint32(packedRow(1))))
@@ -261,7 +261,7 @@ func (p *PackedNorm) Build(t Target) (*ir.Kernel, error) {
 	n, window, from := word(0), word(1), word(2)
 	p.reduce(b, local, out, func(offset, x ir.Value) {
 		b.If(b.Lt(offset, n), func() {
-			b.Set(x, b.Convert(packedLoad(b, windows, window, b.Add(from, offset), Operand{Kind: p.Kind}, 1), ir.F32))
+			b.Set(x, b.Convert(packedLoad(b, windows, window, b.Add(from, offset), Operand{Kind: p.Kind}, 1), p.kind()))
 		}, nil)
 	})
 	k, err := b.Build()

@@ -121,6 +121,18 @@ func TestToDTypeOptimizer(t *testing.T) {
 	if err != nil || st.Steps[0] != 2 {
 		t.Errorf("%v steps, %v", st.Steps, err)
 	}
+	if err := m.ToDType(tensor.Float64); err != nil {
+		t.Fatal(err)
+	}
+	trainStep(t, tensor.CPU(), m, opt, tensor.Float64)
+	if st, err = opt.StateDict(); err != nil || st.Steps[0] != 3 {
+		t.Errorf("%v steps, %v", st.Steps, err)
+	}
+	for name, a := range st.Arrays {
+		if a.DType() != tensor.Float64 {
+			t.Errorf("state %s of a model in float64 is %s", name, a.DType())
+		}
+	}
 }
 
 // TestToWithOptimizer moves a model between steps, and compares with one that stayed.

@@ -16,7 +16,7 @@ type ClipOptions struct {
 }
 
 // ClipGradNorm scales the gradients of all parameters, in place, by min(1, maxNorm/(norm+1e-6)), where norm is that of all
-// gradients taken as one vector. It returns the norm before clipping, a float32 tensor of no dimensions, which is 0 where no
+// gradients taken as one vector. It returns the norm before clipping, a tensor of no dimensions, float64 if a gradient is and float32 otherwise, which is 0 where no
 // parameter has a gradient. The number of kernels does not depend on the number and sizes of the
 // parameters, as far as a kernel can bind the allocations that they are in. Nothing waits for the device but Item on the result, and gradients on several devices. With a
 // GradScaler call its Unscale first. (torch.nn.utils.clip_grad_norm_)
@@ -61,7 +61,8 @@ func ClipGradNorm(params []*tensor.Tensor, maxNorm float64, o ClipOptions) (*ten
 			Access:  []ir.Access{ir.ReadWrite},
 			Shared:  []*tensor.Tensor{c},
 			Body: func(b *ir.Builder, vals, shared, _ []ir.Value) ([]ir.Value, ir.Value) {
-				return []ir.Value{b.Mul(vals[0], b.Splat(shared[0], vals[0].Type.Lanes))}, nil
+				coef := b.Convert(shared[0], vals[0].Type.Kind)
+				return []ir.Value{b.Mul(vals[0], b.Splat(coef, vals[0].Type.Lanes))}, nil
 			},
 		})
 		if c != coef {
@@ -130,7 +131,7 @@ func ClipGradValue(params []*tensor.Tensor, limit float64) error {
 			BodyKey: "clip_grad_value",
 			Tensors: rows(byDevice[dev]),
 			Access:  []ir.Access{ir.ReadWrite},
-			Scalars: []float32{float32(limit)},
+			Scalars: []float64{limit},
 			Body: func(b *ir.Builder, vals, _, scalars []ir.Value) ([]ir.Value, ir.Value) {
 				hi := b.Splat(scalars[0], vals[0].Type.Lanes)
 				return []ir.Value{b.MaxNaN(b.MinNaN(vals[0], hi), b.Neg(hi))}, nil

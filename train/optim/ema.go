@@ -13,7 +13,7 @@ import (
 // often evaluate better with the average.
 type EMA struct {
 	params   []*tensor.Tensor
-	averages []*tensor.Tensor // float32
+	averages []*tensor.Tensor // float32, float64 of parameters in it
 	decay    float64
 }
 
@@ -27,7 +27,7 @@ func NewEMA(params []*tensor.Tensor, decay float64) (*EMA, error) {
 	}
 	e := &EMA{params: params, decay: decay}
 	for i, p := range params {
-		a := tensor.Zeros(p.Device(), tensor.Float32, p.Shape()...)
+		a := tensor.Zeros(p.Device(), stateDType(p), p.Shape()...)
 		e.averages = append(e.averages, a)
 		if err := a.CopyFrom(p); err != nil {
 			e.Free()
@@ -39,6 +39,12 @@ func NewEMA(params []*tensor.Tensor, decay float64) (*EMA, error) {
 
 // Update moves the averages towards the parameters; call it after the optimizer's step.
 func (e *EMA) Update() error {
+	for i, p := range e.params {
+		var err error
+		if e.averages[i], err = follow(e.averages[i], p); err != nil {
+			return fmt.Errorf("optim: EMA: average %d: %w", i, err)
+		}
+	}
 	pairs, err := e.pairs(e.averages)
 	if err != nil {
 		return err
@@ -48,7 +54,7 @@ func (e *EMA) Update() error {
 		BodyKey: "ema",
 		Tensors: pairs,
 		Access:  []ir.Access{ir.Read, ir.ReadWrite},
-		Scalars: []float32{float32(e.decay), float32(1 - e.decay)},
+		Scalars: []float64{e.decay, 1 - e.decay},
 		Body: func(b *ir.Builder, v, _, s []ir.Value) ([]ir.Value, ir.Value) {
 			return []ir.Value{b.Add(b.Mul(v[1], s[0]), b.Mul(v[0], s[1]))}, nil
 		},
@@ -73,7 +79,7 @@ func (e *EMA) pairs(others []*tensor.Tensor) ([][]*tensor.Tensor, error) {
 	return out, nil
 }
 
-// Averages returns the averages, in the parameters' order: float32 tensors that later updates change.
+// Averages returns the averages, in the parameters' order: float32 tensors (float64 of parameters in float64) that later updates change.
 func (e *EMA) Averages() []*tensor.Tensor { return slices.Clone(e.averages) }
 
 // With runs f while the parameters have the averages' values, and restores theirs. It returns f's error.

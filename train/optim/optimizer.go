@@ -239,16 +239,12 @@ func (c *core[C]) Step() error {
 		}
 		for _, bt := range batches {
 			k := c.rule.update(&g.cfg, bt.steps)
-			scalars := make([]float32, len(k.scalars))
-			for j, v := range k.scalars {
-				scalars[j] = float32(v)
-			}
 			err := tensor.UpdateInPlace(tensor.InPlaceUpdate{
 				Name:    c.rule.name,
 				BodyKey: c.rule.name + "|" + k.key,
 				Tensors: bt.rows,
 				Access:  access(len(bt.rows[0]) - 2),
-				Scalars: scalars,
+				Scalars: k.scalars,
 				Body: func(b *ir.Builder, vals, _, sc []ir.Value) ([]ir.Value, ir.Value) {
 					return k.body(b, vals, sc), nil
 				},
@@ -284,6 +280,7 @@ func (c *core[C]) collect(g *group[C]) ([]batch, error) {
 	var batches []batch
 	index := map[batchKey]int{}
 	for i := g.first; i < g.end; i++ {
+		var err error
 		p := c.params[i]
 		grad := p.Grad()
 		if grad == nil {
@@ -295,21 +292,16 @@ func (c *core[C]) collect(g *group[C]) ([]batch, error) {
 		if err := grad.Err(); err != nil {
 			return nil, fmt.Errorf("optim: gradient of parameter %d: %w", i, err)
 		}
-		if p.DType() == tensor.Float64 {
-			return nil, fmt.Errorf("optim: parameter %d (%v): optimizers compute in float32; Cast the model to float32", i, p)
-		}
 		st := &c.states[i]
 		for len(st.arrays) < n {
-			st.arrays = append(st.arrays, tensor.Full(p.Device(), tensor.Float32, initial, p.Shape()...))
+			st.arrays = append(st.arrays, tensor.Full(p.Device(), stateDType(p), initial, p.Shape()...))
 		}
 		row := []*tensor.Tensor{p, grad}
-		for _, t := range st.arrays {
-			if t.Device() != p.Device() {
-				if err := t.MoveTo(p.Device()); err != nil {
-					return nil, fmt.Errorf("optim: state of parameter %d: %w", i, err)
-				}
+		for j, t := range st.arrays {
+			if st.arrays[j], err = follow(t, p); err != nil {
+				return nil, fmt.Errorf("optim: state of parameter %d: %w", i, err)
 			}
-			row = append(row, t)
+			row = append(row, st.arrays[j])
 		}
 		st.steps++
 		key := batchKey{st.steps, p.Device(), p.DType()}
@@ -322,6 +314,33 @@ func (c *core[C]) collect(g *group[C]) ([]batch, error) {
 		batches[at].rows = append(batches[at].rows, row)
 	}
 	return batches, nil
+}
+
+// stateDType is float64 for parameters of float64, and float32 for all others: moments lose too much in 16 bits.
+func stateDType(p *tensor.Tensor) tensor.DType {
+	if p.DType() == tensor.Float64 {
+		return tensor.Float64
+	}
+	return tensor.Float32
+}
+
+// follow brings a parameter's state to where the parameter is and to the dtype that goes with its own: the model may have been moved or
+// cast since.
+func follow(state, p *tensor.Tensor) (*tensor.Tensor, error) {
+	if state.Device() != p.Device() {
+		if err := state.MoveTo(p.Device()); err != nil {
+			return state, err
+		}
+	}
+	if state.DType() == stateDType(p) {
+		return state, nil
+	}
+	cast := tensor.Zeros(p.Device(), stateDType(p), p.Shape()...)
+	if err := cast.CopyFrom(state); err != nil {
+		return state, err
+	}
+	state.Free()
+	return cast, nil
 }
 
 // access says what an optimizer's kernel does with each array of a row.

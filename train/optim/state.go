@@ -151,7 +151,7 @@ func (c *core[C]) loadArray(param int, t *tensor.Tensor) (*tensor.Tensor, error)
 	case !slices.Equal(t.Shape(), p.Shape()):
 		return nil, fmt.Errorf("it has shape %v, the parameter %v", t.Shape(), p.Shape())
 	}
-	u := tensor.Zeros(p.Device(), tensor.Float32, p.Shape()...)
+	u := tensor.Zeros(p.Device(), stateDType(p), p.Shape()...)
 	if err := u.CopyFrom(t); err != nil {
 		return nil, err
 	}
