@@ -42,6 +42,7 @@ func Emit(k *ir.Kernel, opt Options) (string, error) {
 	if err := e.scan(); err != nil {
 		return "", fmt.Errorf("clc: kernel %s: %w", k.Name, err)
 	}
+	e.near = findNeighbours(k)
 	e.header()
 	e.block(k.Body)
 	e.sb.WriteString("}\n")
@@ -58,6 +59,7 @@ type emitter struct {
 	indent int
 	fp16   bool // half values occur, not just half memory
 	fp64   bool
+	near   *neighbours
 	err    error
 }
 
@@ -227,6 +229,9 @@ func (e *emitter) inner(b *ir.Block) {
 }
 
 func (e *emitter) instr(in *ir.Instr) {
+	if e.near.gone[in] {
+		return
+	}
 	switch in.Op {
 	case ir.OpIf:
 		e.line("if (%s) {", ref(in.Args[0]))
@@ -244,6 +249,10 @@ func (e *emitter) instr(in *ir.Instr) {
 	case ir.OpSet:
 		e.line("%s = %s;", name(in.Args[0]), ref(in.Args[1]))
 	case ir.OpStore:
+		if first, ok := e.near.stores[in]; ok {
+			e.storeNeighbours(in, first)
+			return
+		}
 		e.store(in)
 	case ir.OpConst:
 		if isLiteral(in) {

@@ -76,6 +76,29 @@ var kernels = map[string]func(b *ir.Builder){
 		b.Store(n, b.U32(0), b.I32(math.MinInt32))
 		b.Store(n, b.U32(1), b.I32(-7))
 	},
+	// Neighbours at any address are one access, if they are all there and in order, and nothing happens between the stores.
+	"neighbours": func(b *ir.Builder) {
+		x, h, y := b.Buffer("x", ir.F32, ir.Read), b.Buffer("h", ir.F16, ir.Read), b.Buffer("y", ir.F32, ir.ReadWrite)
+		i := b.Named(b.LinearID(), "i")
+		next := func(n uint32) ir.Value { return b.Add(i, b.U32(n)) }
+		one := func(m *ir.Mem, n uint32) ir.Value { return b.Load(m, next(n), 1) }
+		v := b.Vec(one(x, 3), one(x, 4), b.Load(x, b.Add(next(3), b.U32(2)), 1), one(x, 6))
+		var halves []ir.Value
+		for n := range uint32(4) {
+			halves = append(halves, b.Emit(ir.OpLoad, ir.Scalar(ir.F32), 0, h, next(n+1)))
+		}
+		v = b.Add(v, b.Vec(halves...))
+		v = b.Add(v, b.Vec(one(x, 0), one(x, 1), one(x, 3), one(x, 2)))
+		v = b.Add(v, b.Vec(one(y, 0), one(y, 1), one(y, 2), one(y, 3))) // a memory that is written, too
+		for n := range 4 {
+			b.Store(y, next(uint32(n)), b.Extract(v, n))
+		}
+		b.Store(y, next(4), b.Extract(v, 0))
+		b.Store(y, next(5), b.Extract(v, 1))
+		b.Store(y, next(6), b.Load(y, next(5), 1))
+		b.Store(y, next(6), b.Extract(v, 2))
+		b.Store(y, next(7), b.Extract(v, 3))
+	},
 	// A tree reduction in workgroup memory, a loop with a variable, atomics, and wrapping integer arithmetic.
 	"reduce": func(b *ir.Builder) {
 		x, out := b.Buffer("x", ir.I32, ir.Read), b.Buffer("out", ir.I32, ir.ReadWrite)

@@ -83,6 +83,9 @@ func (e *emitter) expr(in *ir.Instr) string {
 		}
 		return lane
 	case ir.OpVec:
+		if first, ok := e.near.loads[in]; ok {
+			return e.loadNeighbours(in, first)
+		}
 		return vector(in)
 	case ir.OpVar:
 		return a[0]

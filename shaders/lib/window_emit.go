@@ -79,6 +79,10 @@ func (w *Window) Build(t Target) (*ir.Kernel, error) {
 			element(id)
 			return
 		}
+		if w.rowVector() > 0 {
+			m.vectorRow(id)
+			return
+		}
 		sizes := m.grid
 		if w.Op.backward() {
 			sizes = m.image

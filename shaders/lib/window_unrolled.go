@@ -44,7 +44,7 @@ func (w *Window) baked() string {
 	if !w.unrolled() {
 		return "any"
 	}
-	return fmt.Sprintf("%v by %v", w.Kernel, w.Stride)
+	return fmt.Sprintf("%v by %v, %d a step", w.Kernel, w.Stride, w.rowVector())
 }
 
 // rowLength is the last dimension of what an invocation makes an element of.
