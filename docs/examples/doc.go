@@ -5,6 +5,7 @@
 //	training        move the model and every batch to it
 //	plot            bring results back and plot them
 //	mixedprecision  autocast and a gradient scaler
+//	gradients       draw why float16 needs a gradient scaler
 //	pytorch         take weights over from PyTorch, and give them back
 //	tabular         regression on the columns of a CSV file
 //	images          classify the images of folders

@@ -1,6 +1,8 @@
 package examples
 
 import (
+	"image"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +22,7 @@ var cases = map[string]struct {
 	"training":       {[]string{"-epochs", "1", "-batch", "500"}, `epoch 0: test accuracy 0\.[5-9]`},
 	"plot":           {[]string{"-steps", "20", "-o", "fit.png"}, `drawn to fit.png`},
 	"mixedprecision": {[]string{"-epochs", "1", "-batch", "500"}, `test accuracy 0\.[5-9]\d*, scale 65536, 0 steps skipped`},
+	"gradients":      {nil, `float16 +\d\d\.\d % zero.*\nfloat16, loss times 65536 +[0-4]\.\d % zero(.*\n)+drawn to gradients.png`},
 	"pytorch":        {[]string{"-steps", "20", "-weights", "xor.safetensors", "-o", "out.safetensors"}, `PyTorch's weights give \[0.001 0.999 0.999 0.001\]\nafter more training \[0.000 (0.999|1.000) (0.999|1.000) 0.000\]`},
 	"tabular":        {[]string{"-epochs", "20"}, `600 rows; the mean error of price in the test rows is [\d.e+]+, (\d|1\d)\.\d % of`},
 	"images":         {[]string{"-epochs", "5"}, `classes \[cross disc\]: 96 images to train, test accuracy (0\.[89]|1\.00)`},
@@ -84,6 +87,38 @@ func TestExamples(t *testing.T) {
 		t.Errorf("%v, want a checkpoint of three files and an event file", runs)
 	}
 	back(t, filepath.Join(dir, "out.safetensors"))
+	samePicture(t, "../gradients.png", filepath.Join(dir, "gradients.png"))
+}
+
+// samePicture holds a picture of the documents against the one that its program draws now: other processors round other bits, so a few
+// pixels may differ.
+func samePicture(t *testing.T, kept, drawn string) {
+	var pictures [2]image.Image
+	for i, file := range []string{kept, drawn} {
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if pictures[i], err = png.Decode(f); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+	}
+	size := pictures[0].Bounds()
+	if size != pictures[1].Bounds() {
+		t.Fatalf("%s is of size %v, drawn anew %v", kept, size, pictures[1].Bounds())
+	}
+	differ := 0
+	for y := range size.Dy() {
+		for x := range size.Dx() {
+			if pictures[0].At(x, y) != pictures[1].At(x, y) {
+				differ++
+			}
+		}
+	}
+	if most := size.Dx() * size.Dy() / 100; differ > most {
+		t.Errorf("%d pixels of %s differ from what its program draws, at most %d may: draw it again", differ, kept, most)
+	}
 }
 
 // back loads what the example pytorch wrote in PyTorch, where that is installed.
