@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/anygpu/anygpu/shaders/interp"
@@ -140,14 +139,11 @@ func parallel(pool *interp.Pool, n int, work float64, f func(i int)) {
 	if float64(n)*work < parallelWork {
 		workers = 1
 	}
-	var next atomic.Int64
+	split := interp.NewSplit(int64(n), workers, 1)
 	pool.Do(workers, func() {
-		for {
-			i := int(next.Add(1)) - 1
-			if i >= n {
-				return
-			}
-			f(i)
+		share := split.Share()
+		for i, count := share.Next(1); count > 0; i, count = share.Next(1) {
+			f(int(i))
 		}
 	})
 }

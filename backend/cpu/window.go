@@ -3,7 +3,6 @@ package cpu
 import (
 	"fmt"
 	"math"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/anygpu/anygpu/backend/cpu/internal/gemm"
@@ -100,15 +99,13 @@ func each(pool *interp.Pool, n, work int, f func(i int)) {
 		return
 	}
 	step := max(1, chunk/max(work, 1))
-	var next atomic.Int64
-	pool.Do(min(pool.Size(), (n+step-1)/step), func() {
-		for {
-			first := int(next.Add(int64(step))) - step
-			if first >= n {
-				return
-			}
-			for i := first; i < min(n, first+step); i++ {
-				f(i)
+	workers := min(pool.Size(), (n+step-1)/step)
+	split := interp.NewSplit(int64(n), workers, 1)
+	pool.Do(workers, func() {
+		share := split.Share()
+		for first, count := share.Next(int64(step)); count > 0; first, count = share.Next(int64(step)) {
+			for i := first; i < first+count; i++ {
+				f(int(i))
 			}
 		}
 	})

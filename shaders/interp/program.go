@@ -3,7 +3,6 @@ package interp
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/anygpu/anygpu/shaders/ir"
@@ -158,7 +157,7 @@ func (p *Program) run(groups [3]int, global []globalMem, params []uint32, pool *
 	total := perRow * rows
 	workers = min(workers, total)
 
-	var next atomic.Int64
+	split := NewSplit(int64(total), workers, 1)
 	var mu sync.Mutex
 	var firstErr error
 	pool.Do(workers, func() {
@@ -167,18 +166,16 @@ func (p *Program) run(groups [3]int, global []globalMem, params []uint32, pool *
 		s.groups, s.params, s.global, s.g = groups, params, global, 1
 		s.n, s.mask, s.err = per*p.n, nil, nil
 		runOps(s, p.prologue)
-		for {
-			i := int(next.Add(1)) - 1
-			if i >= total {
-				return
-			}
+		share := split.Share()
+		for n, count := share.Next(1); count > 0; n, count = share.Next(1) {
+			i := int(n)
 			row, x := i/perRow, i%perRow*per
 			s.group = [3]int{x, row % groups[1], row / groups[1]}
 			s.g = min(per, groups[0]-x)
 			s.n, s.mask = s.g*p.n, nil
 			runOps(s, p.body)
 			if s.err != nil {
-				next.Store(int64(total)) // stop the others
+				split.Stop()
 				mu.Lock()
 				if firstErr == nil {
 					firstErr = s.err

@@ -118,9 +118,9 @@ type launch struct {
 	total   int64
 	workers int
 
-	next atomic.Int64
-	mu   sync.Mutex
-	err  error
+	split *interp.Split
+	mu    sync.Mutex
+	err   error
 }
 
 func (r *launch) frame() *frame {
@@ -143,51 +143,55 @@ func (r *launch) frame() *frame {
 func (r *launch) run(pool *interp.Pool) {
 	f := r.frame()
 	defer r.p.frames.Put(f)
-	piece := min(r.total, max(1, 256/int64(r.p.lanes)))
+	if r.workers > 1 {
+		r.workers = int(min(int64(r.workers), max(1, r.total/unitOf(r.p))))
+	}
+	r.split = interp.NewSplit(r.total, r.workers, unitOf(r.p))
+	share := r.split.Share()
 	start := time.Now()
-	r.next.Store(piece)
-	ok := r.blocks(f, 0, piece)
-	spent := time.Since(start)
-	rest := r.total - piece
-	if !ok || rest == 0 {
+	from, piece := share.Next(max(1, 256/int64(r.p.lanes)))
+	if !r.blocks(f, from, from+piece) || piece == r.total {
 		return
 	}
-	perBlock := float64(spent) / float64(piece)
-	if work := perBlock * float64(rest); work < float64(spawnWork) || r.workers == 1 {
-		r.work(f, perBlock)
+	perBlock := float64(time.Since(start)) / float64(piece)
+	if work := perBlock * float64(r.total-piece); work < float64(spawnWork) || r.workers == 1 {
+		r.work(f, share, perBlock)
 		return
 	}
 	var first atomic.Bool
-	pool.Do(int(min(int64(r.workers), rest)), func() {
+	pool.Do(r.workers, func() {
 		if first.CompareAndSwap(false, true) {
-			r.work(f, perBlock)
+			r.work(f, share, perBlock)
 			return
 		}
 		f := r.frame()
 		defer r.p.frames.Put(f)
-		r.work(f, perBlock)
+		r.work(f, r.split.Share(), perBlock)
 	})
 }
 
+// unitOf is the number of blocks that workers' parts are multiples of: whole workgroups, if they are small.
+func unitOf(p *Program) int64 {
+	if p.blocks <= 64 {
+		return int64(p.blocks)
+	}
+	return 1
+}
+
 // work does pieces until there are none. They start from an estimate of the time of a block and follow what is measured.
-func (r *launch) work(f *frame, perBlock float64) {
+func (r *launch) work(f *frame, share interp.Share, perBlock float64) {
 	for {
-		rest := r.total - r.next.Load()
-		if rest <= 0 {
-			return
-		}
-		n := max(1, min(int64(float64(wantCall)/max(perBlock, 0.1)), rest/int64(2*r.workers)))
+		n := max(1, int64(float64(wantCall)/max(perBlock, 0.1)))
 		if n > int64(r.p.blocks) { // whole workgroups
 			n -= n % int64(r.p.blocks)
 		}
-		from := r.next.Add(n) - n
-		if from >= r.total {
+		from, n := share.Next(n)
+		if n == 0 {
 			return
 		}
-		n = min(n, r.total-from)
 		start := time.Now()
 		if !r.blocks(f, from, from+n) {
-			r.next.Store(r.total)
+			r.split.Stop()
 			return
 		}
 		perBlock = float64(time.Since(start)) / float64(n)

@@ -2,8 +2,9 @@ package gemm
 
 import (
 	"fmt"
-	"sync/atomic"
 	"unsafe"
+
+	"github.com/anygpu/anygpu/shaders/interp"
 )
 
 // Kind is a type of element in memory.
@@ -154,14 +155,11 @@ func parallel(w Workers, n, work int, f func(i int)) {
 		}
 		return
 	}
-	var next atomic.Int64
+	split := interp.NewSplit(int64(n), workers, 1)
 	w.Do(workers, func() {
-		for {
-			i := int(next.Add(1)) - 1
-			if i >= n {
-				return
-			}
-			f(i)
+		share := split.Share()
+		for i, count := share.Next(1); count > 0; i, count = share.Next(1) {
+			f(int(i))
 		}
 	})
 }
