@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/anygpu/anygpu/backend"
+	"github.com/anygpu/anygpu/shaders/ir"
+	"github.com/anygpu/anygpu/tensor"
 )
 
 // demoConfig holds the flags of 'anygpu demo'.
@@ -46,6 +48,7 @@ type demoRow struct {
 	Device          string   `json:"device"`
 	Driver          string   `json:"driver"`
 	Precision       string   `json:"precision"`
+	Lower           string   `json:"lower_precision,omitempty"` // with mixed precision: the dtype, and how the device works with it
 	Steps           int      `json:"steps"`
 	Loss            float64  `json:"loss"`                    // mean of the last steps
 	TestAccuracy    *float64 `json:"test_accuracy,omitempty"` // of a model of images
@@ -244,7 +247,23 @@ func printRows(w io.Writer, task *demoTask, rows []demoRow) error {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%.4f\t%s\t%s\t%s\t%s\t%s\t%.1e\n",
 			r.Device, shorten(r.Driver, 44), r.Precision, r.Loss, score, speed, bytesText(r.PeakBytes), scale, skipped, r.MaxRelLossDiff)
 	}
-	return tw.Flush()
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.Lower != "" {
+			fmt.Fprintf(w, "amp on %s: %s\n", r.Device, r.Lower)
+		}
+	}
+	return nil
+}
+
+// lowerText says in which dtype a device runs mixed precision, and how.
+func lowerText(dtype tensor.DType, caps ir.Caps) string {
+	if dtype == tensor.Float16 {
+		return "float16, " + fp16Text(caps.F16Storage, caps.F16Arith)
+	}
+	return dtype.String() + ", by operations on its bits; arithmetic in fp32"
 }
 
 func shorten(s string, n int) string {

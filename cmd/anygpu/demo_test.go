@@ -126,7 +126,7 @@ func TestDemoText(t *testing.T) {
 // TestDemoImages has a step of AMP and a folder of no images.
 func TestDemoImages(t *testing.T) {
 	out, status := runCommand(t, "demo", "--device", "cpu", "--precision", "fp32,amp", "--epochs", "1", "--batch", "3000")
-	if status != 0 || !strings.Contains(out, "test accuracy") || !strings.Contains(out, "images/s") || strings.Contains(out, "sample") {
+	if status != 0 || !strings.Contains(out, "test accuracy") || !strings.Contains(out, "images/s") || !strings.Contains(out, "\namp on cpu: bfloat16, ") || strings.Contains(out, "sample") {
 		t.Errorf("status %d:\n%s", status, out)
 	}
 	if out, status := runCommand(t, "demo", "--device", "cpu", "--data", t.TempDir()); status != 1 {

@@ -52,6 +52,13 @@ func (r *demoRun) train(ctx context.Context, name, precision string) (demoRow, e
 	r.useAMP = precision == precisionAMP
 	r.scaler = amp.NewGradScaler(amp.GradScalerConfig{Disabled: !r.useAMP})
 	r.row = demoRow{Device: name, Driver: driverText(r.dev.Info()), Precision: precision}
+	if r.useAMP {
+		s := tensor.NewScope(r.dev)
+		r.row.Lower = lowerText(amp.DefaultDType(s), r.dev.Info().Caps)
+		if err := s.Close(); err != nil {
+			return r.row, err
+		}
+	}
 	if err := r.resume(); err != nil {
 		return r.row, err
 	}

@@ -124,7 +124,7 @@ func printDevices(w io.Writer, r devicesReport) error {
 		line("driver", "%s", strings.Join(nonEmpty(d.Driver, d.DriverVersion, d.Vendor, d.APIVersion), ", "))
 		line("type", "%s", d.Type)
 		line("memory", "%s; one allocation up to %s, one kernel argument up to %s", bytesText(d.MemoryBytes), bytesText(d.MaxAllocBytes), bytesText(min(d.MaxBufferBytes, d.MaxAllocBytes)))
-		line("fp16", "%s", fp16Text(d))
+		line("fp16", "%s", fp16Text(d.FP16Storage, d.FP16Arithmetic))
 		line("workgroup", "up to %d invocations, %s of workgroup memory", d.WorkgroupSize, bytesText(int64(d.WorkgroupMemory)))
 		if d.Default {
 			line("default", "yes: %s", strings.TrimPrefix(d.Why, "default: "))
@@ -151,11 +151,12 @@ func printDevices(w io.Writer, r devicesReport) error {
 	return err
 }
 
-func fp16Text(d deviceReport) string {
+// fp16Text says how a device works with float16.
+func fp16Text(storage, arithmetic bool) string {
 	switch {
-	case d.FP16Storage && d.FP16Arithmetic:
+	case storage && arithmetic:
 		return "storage and arithmetic"
-	case d.FP16Storage:
+	case storage:
 		return "storage; arithmetic in fp32"
 	}
 	return "packed in 32-bit words; arithmetic in fp32"
