@@ -55,6 +55,7 @@ type Allocator struct {
 	pools    [2]pool // small, large
 	segments map[*segment]struct{}
 	nextSeg  int
+	spare    *chunk // chunks that were merged into others, linked by next
 	stats    Stats
 }
 
@@ -104,36 +105,54 @@ func (b *Block) Free() {
 // [*OutOfMemoryError] with the allocator's summary if memory has run out even though cached segments were given back and
 // AllocatorConfig.Reclaim was called, or the device's error.
 func (a *Allocator) Alloc(size int64) (*Block, error) {
+	b := new(Block)
+	if err := a.AllocTo(b, size); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// AllocTo is [Allocator.Alloc] for a Block that is part of a caller's own structure. The Block must be zero or freed.
+func (a *Allocator) AllocTo(b *Block, size int64) error {
 	if size < 0 {
-		return nil, fmt.Errorf("%s: cannot allocate %d bytes: the size must not be negative", a.info, size)
+		return fmt.Errorf("%s: cannot allocate %d bytes: the size must not be negative", a.info, size)
 	}
 	if m := a.maxAlloc(); size > m {
-		return nil, &LimitError{Device: a.info.String(), Limit: "the maximum size of one allocation in bytes", Requested: size, Allowed: m}
+		return &LimitError{Device: a.info.String(), Limit: "the maximum size of one allocation in bytes", Requested: size, Allowed: m}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	b, err := a.try(size)
+	c, err := a.chunkOf(size)
+	if err == nil {
+		*b = Block{a: a, size: size, c: c}
+	}
+	return err
+}
+
+// chunkOf returns a chunk for size bytes, after giving back and reclaiming memory if need be. a.mu is held.
+func (a *Allocator) chunkOf(size int64) (*chunk, error) {
+	c, err := a.try(size)
 	if err == nil || !exhausted(err) {
-		return b, err
+		return c, err
 	}
 	a.stats.Retries++
 	if ferr := a.releaseCached(); ferr != nil {
 		return nil, ferr
 	}
-	b, err = a.try(size)
+	c, err = a.try(size)
 	if err != nil && exhausted(err) && a.cfg.Reclaim != nil {
 		a.mu.Unlock()
 		a.cfg.Reclaim()
 		a.mu.Lock()
-		if b, err = a.try(size); err != nil && exhausted(err) {
+		if c, err = a.try(size); err != nil && exhausted(err) {
 			if ferr := a.releaseCached(); ferr != nil {
 				return nil, ferr
 			}
-			b, err = a.try(size)
+			c, err = a.try(size)
 		}
 	}
 	if err == nil || !exhausted(err) {
-		return b, err
+		return c, err
 	}
 	a.stats.OOMs++
 	return nil, a.outOfMemory(size, err)

@@ -68,7 +68,7 @@ func (p *pool) take(size int64) *chunk {
 }
 
 // try allocates from the cache or the device. a.mu is held.
-func (a *Allocator) try(size int64) (*Block, error) {
+func (a *Allocator) try(size int64) (*chunk, error) {
 	if a.closed {
 		return nil, fmt.Errorf("%s: the allocator: %w", a.info, ErrClosed)
 	}
@@ -83,7 +83,8 @@ func (a *Allocator) try(size int64) (*Block, error) {
 		if err != nil {
 			return nil, err
 		}
-		c = &chunk{seg: seg, size: seg.size}
+		c = a.newChunk()
+		*c = chunk{seg: seg, size: seg.size}
 	} else {
 		a.inactive(c, -1)
 		c.free = false
@@ -91,7 +92,8 @@ func (a *Allocator) try(size int64) (*Block, error) {
 	rest := c.size - rounded
 	// A small rest of a large chunk would serve no large request, as in PyTorch.
 	if rest >= a.align && (pool == smallPool || rest > smallSize) {
-		r := &chunk{seg: c.seg, off: c.off + rounded, size: rest, prev: c, next: c.next}
+		r := a.newChunk()
+		*r = chunk{seg: c.seg, off: c.off + rounded, size: rest, prev: c, next: c.next}
 		if r.next != nil {
 			r.next.prev = r
 		}
@@ -105,7 +107,23 @@ func (a *Allocator) try(size int64) (*Block, error) {
 		s.ActiveBytes.add(c.size)
 		s.RequestedBytes.add(size)
 	})
-	return &Block{a: a, size: size, c: c}, nil
+	return c, nil
+}
+
+// newChunk returns a chunk to be filled, one that was merged before if there is one.
+func (a *Allocator) newChunk() *chunk {
+	c := a.spare
+	if c == nil {
+		return new(chunk)
+	}
+	a.spare = c.next
+	return c
+}
+
+// merged keeps a chunk that is now part of another one for reuse. No block has it: it was free.
+func (a *Allocator) merged(c *chunk) {
+	*c = chunk{next: a.spare}
+	a.spare = c
 }
 
 // freeChunk returns a chunk to its pool, merged with its free neighbours. a.mu is held.
@@ -123,6 +141,7 @@ func (a *Allocator) freeChunk(c *chunk, requested int64) {
 		if c.prev != nil {
 			c.prev.next = c
 		}
+		a.merged(p)
 	}
 	if n := c.next; n != nil && n.free {
 		a.removeFree(n)
@@ -130,6 +149,7 @@ func (a *Allocator) freeChunk(c *chunk, requested int64) {
 		if c.next != nil {
 			c.next.prev = c
 		}
+		a.merged(n)
 	}
 	a.addFree(c)
 }

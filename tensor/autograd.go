@@ -54,6 +54,9 @@ var gradMu sync.Mutex
 // differentiable makes outs collect gradients for the call's operands, if any of them needs one. back gets the gradient of
 // the only output.
 func (c *call) differentiable(outs []*Tensor, params []float64, back func(cc *Call, dy *Tensor) []*Tensor) {
+	if !c.needsGrad() {
+		return
+	}
 	cc := &Call{In: c.in, Params: params}
 	if len(outs) > 0 {
 		cc.Out = outs[0]
@@ -70,11 +73,7 @@ func (c *call) differentiable(outs []*Tensor, params []float64, back func(cc *Ca
 
 // record is differentiable for any number of outputs; the gradients of outputs that nothing used are nil.
 func (c *call) record(outs []*Tensor, back func(dys []*Tensor, needs []bool) []*Tensor) {
-	need := false
-	for i, t := range c.in {
-		need = need || t.needsGrad() && c.op.flows(i)
-	}
-	if !need || c.scope.gradOff() || slices.ContainsFunc(outs, func(t *Tensor) bool { return t.err != nil }) {
+	if !c.needsGrad() || slices.ContainsFunc(outs, func(t *Tensor) bool { return t.err != nil }) {
 		return
 	}
 	fn := &gradFn{op: c.op, seq: gradSeq.Add(1), in: c.in, scope: c.scope, site: c.site, module: c.scope.module(), backward: back}
@@ -88,6 +87,16 @@ func (c *call) record(outs []*Tensor, back func(dys []*Tensor, needs []bool) []*
 		}
 	}
 	fn.save(outs)
+}
+
+// needsGrad reports whether the call is to be recorded for gradients.
+func (c *call) needsGrad() bool {
+	for i, t := range c.in {
+		if t.needsGrad() && c.op.flows(i) {
+			return !c.scope.gradOff()
+		}
+	}
+	return false
 }
 
 // flows reports whether gradients flow to operand i.

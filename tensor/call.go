@@ -21,32 +21,40 @@ type call struct {
 // begin checks what all operators check: that operands exist, did not fail, were not freed and are on one device. It
 // applies autocast. A 0-dimensional CPU tensor joins the others' device in elementwise operators.
 func begin(op *OpInfo, ts ...*Tensor) *call {
-	c := &call{op: op, in: ts, scope: innermost(ts)}
+	c := &call{op: op, in: ts} // in the caller's frame, if that is where it stays
+	c.begin()
+	return c
+}
+
+func (c *call) begin() {
+	ts := c.in
+	c.scope = innermost(ts)
 	for _, t := range ts {
 		if t != nil && t.err != nil {
 			c.err = t.err
-			return c
+			return
 		}
 	}
 	if c.scope != nil && c.scope.origin != nil {
 		c.site = c.scope.origin
 	} else {
-		c.site = here(1)
+		c.site = here(2)
 	}
 	for i, t := range ts {
 		if t == nil {
-			return c.stop("", fmt.Errorf("operand %s is nil", c.operandName(i)))
+			c.stop("", fmt.Errorf("operand %s is nil", c.operandName(i)))
+			return
 		}
 		if err := t.freedErr(); err != nil {
-			return c.stop("", err)
+			c.stop("", err)
+			return
 		}
 	}
 	if c.autocast(); c.err != nil {
-		return c
+		return
 	}
 	c.oneDevice()
 	c.observe(ts, nil)
-	return c
 }
 
 // oneDevice applies the same-device rule: the device is that of the first operand that may not move.
@@ -130,19 +138,48 @@ func (c *call) output(shape []int, dtype DType) *Tensor {
 
 // run records that gen computes outs from ins, bound in this order.
 func (c *call) run(gen lib.Generator, ins []binding, outs ...*Tensor) {
-	bufs := ins
-	for _, t := range outs {
-		bufs = append(bufs, binding{st: t.ref.st, write: true})
+	r := c.nodeFor(outs...)
+	r.run(gen, ins)
+	c.add(&r.node, outs...)
+}
+
+// run makes the node one kernel, with its results last.
+func (r *record) run(gen lib.Generator, ins []binding) {
+	bufs := append(r.bufs[:0], ins...)
+	for _, st := range r.node.outs {
+		bufs = append(bufs, binding{st: st, write: true})
 	}
-	c.runSteps([]step{{gen, bufs}}, outs...)
+	r.step[0] = step{gen, bufs}
+	r.steps = r.step[:]
+}
+
+// nodeFor returns room for a node that makes outs: that of the first of them if it was not used yet.
+func (c *call) nodeFor(outs ...*Tensor) *record {
+	var r *record
+	if len(outs) > 0 {
+		st := outs[0].ref.st
+		r, st.record = st.record, nil
+	}
+	if r == nil {
+		r = &record{}
+	}
+	r.op, r.site = c.op.Name, c.site
+	r.node.outs = r.outs[:0]
+	for _, t := range outs {
+		r.node.outs = append(r.node.outs, t.ref.st)
+	}
+	return r
 }
 
 // runSteps records kernels that together make outs.
 func (c *call) runSteps(steps []step, outs ...*Tensor) {
-	n := &node{op: c.op.Name, site: c.site, steps: steps}
-	for _, t := range outs {
-		n.outs = append(n.outs, t.ref.st)
-	}
+	r := c.nodeFor(outs...)
+	r.steps = steps
+	c.add(&r.node, outs...)
+}
+
+// add records a node that makes outs.
+func (c *call) add(n *node, outs ...*Tensor) {
 	if err := c.eng.add(n); err != nil {
 		c.eng.mu.Lock()
 		for _, st := range n.outs {

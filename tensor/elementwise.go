@@ -186,38 +186,71 @@ func applyElementwise(op *OpInfo, params []float64, in []*Tensor) *Tensor {
 	if len(params) != len(e.Params) {
 		return c.fail("", fmt.Errorf("takes %d parameters %v, got %d", len(e.Params), e.Params, len(params)))
 	}
+	slot := c.eng.applied.slot(op, c.in)
+	if a := slot.Load(); a.fits(op, c.in) {
+		if gen := a.with(params); gen != nil {
+			return e.record(c, a, gen, params)
+		}
+	}
+	a, failure := e.rules(c, params)
+	if failure != nil {
+		return failure
+	}
+	slot.Store(a)
+	return e.record(c, a, a.gen, params)
+}
+
+// record makes the result, and records the kernel and its gradient.
+func (e *Elementwise) record(c *call, a *applied, gen *lib.Elementwise, params []float64) *Tensor {
+	out := newTensor(c.eng.newStorage(a.dtype, Numel(a.shape)), a.shape, a.strides, 0, a.dtype, c.scope)
+	r := c.nodeFor(out)
+	r.same = a.gen
+	bufs := r.bufs[:0]
+	for _, t := range c.in {
+		bufs = append(bufs, binding{st: t.ref.st})
+	}
+	r.step[0] = step{gen, append(bufs, binding{st: out.ref.st, write: true})}
+	r.steps = r.step[:]
+	c.add(&r.node, out)
+	if (e.Grad != nil || e.GradCall != nil) && c.needsGrad() {
+		c.differentiable([]*Tensor{out}, params, e.backward)
+	}
+	return out
+}
+
+// rules works out the result and the kernel for the operands of a call, or returns the failed result.
+func (e *Elementwise) rules(c *call, params []float64) (*applied, *Tensor) {
+	a := &applied{op: c.op, params: slices.Clone(params)}
 	shapes := make([][]int, len(c.in))
 	var promoted []*Tensor
 	for i, t := range c.in {
+		a.operands = append(a.operands, layout{t.dtype, t.shape, t.strides, t.offset})
 		shapes[i] = t.shape
 		if !slices.Contains(e.Bools, i) {
 			promoted = append(promoted, t)
 		} else if t.dtype != Bool && t.dtype != Uint8 {
-			return c.fail("compare to get one, or cast to bool", errorOf(ErrDType, "operand %s must be bool, not %s", c.operandName(i), t.dtype))
+			return nil, c.fail("compare to get one, or cast to bool", errorOf(ErrDType, "operand %s must be bool, not %s", c.operandName(i), t.dtype))
 		}
 	}
 	shape, err := BroadcastShapes(shapes...)
 	if err != nil {
-		return c.fail("", &kindError{ErrShape, err.Error()})
+		return nil, c.fail("", &kindError{ErrShape, err.Error()})
 	}
+	if _, err := checkShape(shape); err != nil {
+		return nil, c.fail("", err)
+	}
+	a.float = ResultType(promoted...).IsFloat()
 	dtype := resultWithParams(promoted, params, e.DType)
 	kind := dtype.computeKind()
 	if e.DType == ToBool {
 		dtype = Bool
 	}
-	if kind == ir.F64 && !c.eng.target.Caps.F64 {
-		return c.fail("use float32", errorOf(ErrDType, "%s has no double precision", c.eng.name))
+	if (kind == ir.F64 || dtype == Float64) && !c.eng.target.Caps.F64 {
+		return nil, c.fail("use float32", errorOf(ErrDType, "%s has no double precision", c.eng.name))
 	}
-	out := c.output(shape, dtype)
-	if out.err != nil {
-		return out
-	}
-	gen, bufs := e.kernel(c.in, shape, kind, out.dtype, params)
-	c.run(gen, bufs, out)
-	if e.Grad != nil || e.GradCall != nil {
-		c.differentiable([]*Tensor{out}, params, e.backward)
-	}
-	return out
+	a.shape, a.strides, a.dtype, a.kind = shape, contiguousStrides(shape), dtype, kind
+	a.gen = e.kernel(c.in, shape, kind, dtype, params)
+	return a, nil
 }
 
 // resultWithParams is the dtype that operands and scalar parameters compute in.
@@ -247,14 +280,12 @@ func operandOf(t *Tensor, shape []int) lib.Operand {
 	return o
 }
 
-// kernel makes the kernel's spec and bindings. One tensor in two places is bound once for each.
-func (e *Elementwise) kernel(in []*Tensor, shape []int, kind ir.Kind, out DType, params []float64) (lib.Generator, []binding) {
+// kernel makes the kernel's spec. One tensor in two places is bound once for each.
+func (e *Elementwise) kernel(in []*Tensor, shape []int, kind ir.Kind, out DType, params []float64) *lib.Elementwise {
 	g := &lib.Elementwise{Name: e.Name, Ops: []string{e.Name}, BodyKey: e.Name + "|" + kind.String(), Shape: shape,
 		Out: []lib.Operand{out.operand()}}
-	var bufs []binding
 	for _, t := range in {
 		g.In = append(g.In, operandOf(t, shape))
-		bufs = append(bufs, binding{st: t.ref.st})
 	}
 	for _, p := range params {
 		kinds, bits := scalarParam(kind, p)
@@ -277,7 +308,7 @@ func (e *Elementwise) kernel(in []*Tensor, shape []int, kind ir.Kind, out DType,
 		}
 		return []ir.Value{b.Convert(e.Body(b, args...), outKind)}
 	}
-	return g, bufs
+	return g
 }
 
 // scalarParam splits a parameter into launch parameters: one word, or two for 64-bit kinds.

@@ -35,6 +35,8 @@ type engine struct {
 	tune   tuner                 // guarded by mu
 	prof   *recorder             // guarded by mu; nil unless Profile is at work
 
+	applied appliedTable
+
 	alloc *backend.Allocator
 	queue *backend.Queue
 
@@ -83,6 +85,8 @@ type node struct {
 	alive int        // outs that are still claimed
 	dead  bool       // nobody needs the result
 
+	same *lib.Elementwise // one for all generators that differ from that of the only step in the values of scalars alone; nil if there is none
+
 	cluster *cluster // the kernel that it waits to be part of, and the number of its first result there
 	value   int
 
@@ -91,7 +95,13 @@ type node struct {
 
 // releaseInputs gives up the node's claims; eng.mu is held.
 func (n *node) releaseInputs() {
-	n.each(func(b binding) { b.st.releaseLocked() })
+	for i := range n.steps {
+		for _, b := range n.steps[i].bufs {
+			if !n.makes(b.st) {
+				b.st.releaseLocked()
+			}
+		}
+	}
 	n.steps = nil
 }
 
@@ -204,27 +214,31 @@ func (e *engine) add(n *node) error {
 	e.stats.Nodes++
 	n.alive = len(n.outs)
 	var checks []*check
-	n.each(func(b binding) {
-		b.st.retain()
-		e.revive(b.st)
-		checks = mergeChecks(checks, b.st.checks)
-	})
+	writes := false
+	for i := range n.steps {
+		for j := range n.steps[i].bufs {
+			b := &n.steps[i].bufs[j]
+			if n.makes(b.st) {
+				continue
+			}
+			b.st.retain()
+			e.revive(b.st)
+			checks = mergeChecks(checks, b.st.checks)
+			writes = writes || b.write
+		}
+	}
 	for _, st := range n.outs {
 		st.node = n
 		st.checks = checks
 	}
-	if len(checks) > 0 {
+	if writes {
 		n.each(func(b binding) {
 			if b.write {
 				b.st.checks = mergeChecks(b.st.checks, checks)
+				b.st.writes++
 			}
 		})
 	}
-	n.each(func(b binding) {
-		if b.write {
-			b.st.writes++
-		}
-	})
 	e.pending = append(e.pending, n)
 	if len(e.pending) >= maxPending {
 		return e.flushLocked()
@@ -294,11 +308,9 @@ func (e *engine) launch(n *node) error {
 		if st.mem != nil {
 			continue
 		}
-		m, err := e.allocate(st.bytes())
-		if err != nil {
+		if err := e.allocateStorage(st); err != nil {
 			return err
 		}
-		st.mem = m
 	}
 	if e.prof != nil {
 		e.prof.operators(n)

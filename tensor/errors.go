@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 )
 
@@ -77,49 +75,6 @@ func trap(err error) error {
 		panic(err)
 	}
 	return err
-}
-
-// site is a place in the program, as return addresses: cheap to take, looked up only for a message.
-type site []uintptr
-
-// here takes the current place; skip counts the library's frames that are known to be above.
-func here(skip int) site {
-	var pcs [24]uintptr
-	n := runtime.Callers(skip+2, pcs[:])
-	return append(site(nil), pcs[:n]...)
-}
-
-const modulePath = "github.com/anygpu/anygpu/"
-
-// insideLibrary reports whether a frame belongs to the library and not to its user.
-func insideLibrary(f runtime.Frame) bool {
-	rest, ok := strings.CutPrefix(f.Function, modulePath)
-	if !ok || strings.HasSuffix(f.File, "_test.go") {
-		return strings.HasPrefix(f.Function, "runtime.") || strings.HasPrefix(f.Function, "iter.")
-	}
-	for _, p := range [...]string{"tensor", "train/", "amp", "backend", "shaders/"} {
-		if after, ok := strings.CutPrefix(rest, p); ok && (strings.HasSuffix(p, "/") || after[0] == '.' || after[0] == '/') {
-			return true
-		}
-	}
-	return false
-}
-
-// resolve returns the file (without folder) and line of the first frame outside the library.
-func (s site) resolve() (file string, line int) {
-	if len(s) == 0 {
-		return "", 0
-	}
-	frames := runtime.CallersFrames(s)
-	for {
-		f, more := frames.Next()
-		if f.File != "" && !insideLibrary(f) {
-			return filepath.Base(f.File), f.Line
-		}
-		if !more {
-			return "", 0
-		}
-	}
 }
 
 // describe returns "float32 [2 3] on cpu".

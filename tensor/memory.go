@@ -10,7 +10,7 @@ import (
 // memory is a piece of device memory.
 type memory struct {
 	e      *engine
-	block  *backend.Block
+	block  backend.Block
 	region backend.Region
 }
 
@@ -22,14 +22,31 @@ func (m *memory) free() {
 
 // allocate returns memory; e.mu is held.
 func (e *engine) allocate(size int64) (*memory, error) {
-	b, err := e.alloc.Alloc(size)
-	if err != nil {
+	m := new(memory)
+	if err := e.allocateTo(m, size); err != nil {
 		return nil, err
 	}
-	m := &memory{e, b, b.Region()}
+	return m, nil
+}
+
+// allocateTo is allocate for memory that is part of another structure, and was freed if it was in use before; e.mu is held.
+func (e *engine) allocateTo(m *memory, size int64) error {
+	if err := e.alloc.AllocTo(&m.block, size); err != nil {
+		return err
+	}
+	m.e, m.region = e, m.block.Region()
 	e.inUse += m.region.Size
 	e.press()
-	return m, nil
+	return nil
+}
+
+// allocateStorage gives a storage its memory; e.mu is held.
+func (e *engine) allocateStorage(st *storage) error {
+	if err := e.allocateTo(&st.own, st.bytes()); err != nil {
+		return err
+	}
+	st.mem = &st.own
+	return nil
 }
 
 // collectAbove is how many bytes in use make the engine ask the collector for dead tensors before memory runs out.

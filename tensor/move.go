@@ -114,16 +114,16 @@ func (e *engine) upload(dtype DType, n int, data []byte) (*storage, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.drain()
-	m, err := e.allocate(st.bytes())
-	if err != nil {
+	if err := e.allocateStorage(st); err != nil {
 		return nil, err
 	}
-	st.mem = m
+	m := st.mem
 	if len(data) == 0 {
 		return st, nil
 	}
 	// The memory may have had another owner whose work waits in the queue.
-	if _, err = e.queue.Flush(); err == nil {
+	_, err := e.queue.Flush()
+	if err == nil {
 		err = m.region.Buffer.Write(m.region.Offset, data)
 	}
 	if err != nil {
@@ -208,7 +208,7 @@ func (t *Tensor) CastTo(d DType) error {
 // adopt gives the tensor another storage of its shape and dtype, on any engine.
 func (t *Tensor) adopt(st *storage) {
 	old := t.ref
-	t.ref, t.eng = &ref{st: st}, st.eng
+	t.ref, t.eng = st.claim(), st.eng
 	t.strides, t.offset = contiguousStrides(t.shape), 0
 	t.enter(t.scope)
 	old.release()

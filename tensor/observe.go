@@ -86,7 +86,9 @@ func (c *call) observe(given, out []*Tensor) {
 	if o == nil || c.err != nil {
 		return
 	}
-	e := Event{Op: c.op, In: given, Operands: c.in, Out: out, Autocast: o.casting > 0, Backward: c.scope.origin != nil, Module: c.scope.module()}
+	// Copies: lists of operands stay on the caller's stack where nobody observes.
+	in, made := append([]*Tensor(nil), given...), append([]*Tensor(nil), out...)
+	e := Event{Op: c.op, In: in, Operands: c.in, Out: made, Autocast: o.casting > 0, Backward: c.scope.origin != nil, Module: c.scope.module()}
 	e.File, e.Line = c.site.resolve()
 	o.muted = true
 	defer func() { o.muted = false }()

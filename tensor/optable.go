@@ -86,6 +86,7 @@ type OpInfo struct {
 	NamesOnly string
 
 	elementwise *Elementwise
+	number      int // in order of definition
 }
 
 // Elementwise returns the definition of an elementwise operator, or nil.
@@ -122,6 +123,7 @@ func register(o *OpInfo) *OpInfo {
 		now.byName = map[string]*OpInfo{}
 	}
 	now.byName[o.Name] = o
+	o.number = len(now.ops)
 	table.rows.Store(now)
 	return o
 }

@@ -280,12 +280,10 @@ func (e *engine) emitFused(g *cluster, c *composition) error {
 	}
 	for _, v := range c.outs {
 		st := g.values[v]
-		m, err := e.allocate(st.bytes())
-		if err != nil {
+		if err := e.allocateStorage(st); err != nil {
 			return err
 		}
-		st.mem = m
-		regions = append(regions, m.region)
+		regions = append(regions, st.mem.region)
 	}
 	params := append(make([]uint32, 0, len(p.geometry)+scalars), p.geometry...)
 	for _, i := range c.live {

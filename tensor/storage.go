@@ -27,13 +27,44 @@ type storage struct {
 	latent  int32   // claims of recipes
 	writes  uint32  // updates in place that were recorded
 	written uint32  // of them, those that were launched
+
+	own    memory  // where mem points to
+	first  ref     // the first tensor's claim
+	taken  bool    // first is in use; set before the storage is shared
+	record *record // room for the node that makes it, until that is used
+}
+
+// made is a storage with room for the node that makes it: one allocation for both.
+type made struct {
+	storage
+	room record
+}
+
+// record is a node of one kernel with room for its parts.
+type record struct {
+	node
+	step [1]step
+	outs [1]*storage
+	bufs [4]binding
+}
+
+// claim returns a claim for a new tensor.
+func (st *storage) claim() *ref {
+	if st.taken {
+		return &ref{st: st}
+	}
+	st.taken = true
+	st.first.st = st
+	return &st.first
 }
 
 var storageSerial atomic.Uint64
 
 // newStorage returns a storage with one claim on it and no memory yet.
 func (e *engine) newStorage(dtype DType, n int) *storage {
-	st := &storage{eng: e, dtype: dtype, n: n, serial: storageSerial.Add(1)}
+	m := &made{}
+	st := &m.storage
+	st.eng, st.dtype, st.n, st.serial, st.record = e, dtype, n, storageSerial.Add(1), &m.room
 	st.refs.Store(1)
 	return st
 }

@@ -54,7 +54,7 @@ func (r *ref) leave() {
 
 // newTensor makes a tensor of a storage, taking over one claim on it, and puts it into the scope (nil: none).
 func newTensor(st *storage, shape, strides []int, offset int, dtype DType, s *Scope) *Tensor {
-	t := &Tensor{shape: shape, strides: strides, offset: offset, dtype: dtype, eng: st.eng, ref: &ref{st: st}}
+	t := &Tensor{shape: shape, strides: strides, offset: offset, dtype: dtype, eng: st.eng, ref: st.claim()}
 	t.enter(s)
 	return t
 }
