@@ -7,6 +7,7 @@ import "sync/atomic"
 // processor's caches. A [Share] is a worker's view of it.
 type Split struct {
 	parts []part
+	unit  int64
 	stop  atomic.Bool
 }
 
@@ -17,10 +18,10 @@ type part struct {
 	_         [40]byte // parts have cache lines of their own
 }
 
-// NewSplit returns the division of the numbers below n among workers. A part's first number is a multiple of unit.
+// NewSplit returns the division of the numbers below n among workers. A piece's first number is a multiple of unit.
 func NewSplit(n int64, workers int, unit int64) *Split {
 	workers = max(workers, 1)
-	s := &Split{parts: make([]part, workers)}
+	s := &Split{parts: make([]part, workers), unit: unit}
 	units := (n + unit - 1) / unit
 	for i := range s.parts {
 		s.parts[i].next.Store(min(n, units*int64(i)/int64(workers)*unit))
@@ -54,7 +55,7 @@ func (s *Split) Share() Share {
 	return Share{s, at}
 }
 
-// Next returns the next piece: count numbers from the given one on, at most want and about half of what is left of a part. count is 0 when all work is given out.
+// Next returns the next piece: count numbers from the given one on, at most want (rounded up to the Split's unit) and about half of what is left of a part. count is 0 when all work is given out.
 func (w *Share) Next(want int64) (from, count int64) {
 	n := len(w.s.parts)
 	for range n {
@@ -65,6 +66,7 @@ func (w *Share) Next(want int64) (from, count int64) {
 				break
 			}
 			count := max(1, min(want, (end-from)/2))
+			count = min((count+w.s.unit-1)/w.s.unit*w.s.unit, end-from)
 			if p.next.CompareAndSwap(from, from+count) {
 				return from, count
 			}

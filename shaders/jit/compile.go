@@ -10,7 +10,7 @@ type machineCode struct {
 	lanes  int
 	blocks int        // vectors of invocations, or invocations, of a workgroup
 	frame  int        // bytes
-	narrow bool       // it goes down columns and computes little
+	jam    int        // vectors of invocations that go together
 	kernel *ir.Kernel // lowered
 }
 
@@ -51,7 +51,7 @@ func generate(k *ir.Kernel) (*machineCode, error) {
 	for _, f := range g.stubs {
 		f(a)
 	}
-	return &machineCode{kernel: k, code: a.finish(), lanes: an.lanes, blocks: g.blocks(), frame: frame, narrow: g.columns && !g.math}, nil
+	return &machineCode{kernel: k, code: a.finish(), lanes: an.lanes, blocks: g.blocks(), frame: frame, jam: g.jamWidth()}, nil
 }
 
 func (g *generator) blocks() int { return (g.k.Invocations() + g.lanes - 1) / g.lanes }
@@ -87,7 +87,12 @@ func (g *generator) entry() {
 func (g *generator) invocations() {
 	rest := g.k.Invocations() % g.lanes
 	if rest == 0 {
-		g.block(g.k.Body)
+		next := &label{}
+		if width := g.jamWidth(); width > 1 {
+			g.jammed(width, next)
+		}
+		g.inner(func() { g.block(g.k.Body) })
+		g.placeLabel(next)
 		return
 	}
 	last := int32(g.blocks() - 1)

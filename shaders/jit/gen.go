@@ -45,6 +45,7 @@ const (
 	altVector   = iota // of a general register or affine value; of the constant bits
 	altGeneral         // of a vector's lane 0, a parameter (bits), a constant
 	altMask            // of a general register
+	altAhead           // of a general register: so many times it (bits)
 	altQuotient        // of general registers, the divisor in bits
 )
 
@@ -72,8 +73,7 @@ type generator struct {
 	vars  []vreg
 	size  int // instructions emitted
 
-	columns bool // it goes down columns
-	math    bool // it has math functions, whose bits are not those of package interp
+	jam *jam // nil unless several vectors are emitted for at once
 
 }
 
@@ -123,6 +123,11 @@ func (g *generator) at(level int, f func()) {
 
 // bind records where a value is, until its block ends.
 func (g *generator) bind(in ir.Value, v value) {
+	if g.jam != nil && g.uniform[in.ID] {
+		for _, vals := range g.jam.vals {
+			vals[in.ID] = &v
+		}
+	}
 	g.vals[in.ID] = &v
 	g.scope.vals = append(g.scope.vals, in.ID)
 }
@@ -135,6 +140,11 @@ func (g *generator) inner(f func()) {
 	f()
 	for _, id := range s.vals {
 		g.vals[id] = nil
+		if g.jam != nil {
+			for _, vals := range g.jam.vals {
+				vals[id] = nil
+			}
+		}
 	}
 	for _, k := range s.alts {
 		delete(g.alts, k)
@@ -388,6 +398,10 @@ func pure(op ir.Op) bool {
 }
 
 func (g *generator) block(b *ir.Block) {
+	if g.jam != nil {
+		g.jamBlock(b)
+		return
+	}
 	for _, in := range b.Instrs {
 		if g.err != nil {
 			return

@@ -157,7 +157,11 @@ func (g *generator) neighbours(in *ir.Instr, v value) []vreg {
 func (g *generator) loadNeighbours(in *ir.Instr, v value) vreg {
 	m, l := in.Mem, g.length(in.Type)
 	if g.level > 2 {
-		g.prefetch(m, v)
+		if g.jam == nil {
+			g.prefetch(m, v)
+		} else {
+			g.prefetchRow(in, v)
+		}
 	}
 	return g.op(vector, func(a *asm, r []int) {
 		f := form{length: l}
@@ -174,7 +178,6 @@ const prefetchLines = 8
 // prefetch asks for the memory beside a load in a loop. Such a loop goes down columns: the next vectors of invocations want what lies beside, and lines
 // that are asked for together come much faster from memory than one by one, with those of other rows between them.
 func (g *generator) prefetch(m *ir.Mem, v value) {
-	g.columns = true
 	g.effect(func(a *asm, r []int) {
 		skip := a.newLabel()
 		a.testImm(r[1], prefetchLines*64/(g.lanes*m.Kind.Size())-1)

@@ -115,7 +115,6 @@ var roundings = map[ir.Op]byte{ir.OpRound: 8, ir.OpFloor: 9, ir.OpCeil: 10, ir.O
 func (g *generator) floatOp(in *ir.Instr) value {
 	kind, l := in.Type.Kind, g.length(in.Type)
 	size := elementSize(kind)
-	g.math = g.math || in.Op == ir.OpExp || in.Op == ir.OpFma
 	var r vreg
 	round := false // F16 is kept as F32
 	switch in.Op {

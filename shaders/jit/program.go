@@ -20,7 +20,7 @@ type Program struct {
 	exec   *executable
 	lanes  int
 	blocks int // of a workgroup
-	narrow bool
+	jam    int // vectors that go together
 	frames sync.Pool
 }
 
@@ -41,7 +41,7 @@ func Compile(k *ir.Kernel) (*Program, error) {
 	if err != nil {
 		return nil, unsupported("%v", err)
 	}
-	p := &Program{k: k, low: m.kernel, exec: exec, lanes: m.lanes, blocks: m.blocks, narrow: m.narrow}
+	p := &Program{k: k, low: m.kernel, exec: exec, lanes: m.lanes, blocks: m.blocks, jam: m.jam}
 	p.frames.New = func() any { return newFrame(m.frame) }
 	return p, nil
 }
@@ -64,19 +64,11 @@ func (f *frame) get(off int) uint64    { return *(*uint64)(unsafe.Add(f.base, of
 // maxElements bounds the elements of a buffer: the code's indices are signed where it gathers.
 const maxElements = math.MaxInt32 - 64
 
-// narrowBytes is the size of a buffer from which a kernel that goes down columns is left to package interp: that reads 1,024 neighbours of a row at a time, the
-// code here only 16, which memory beyond the caches answers at less than half the speed.
-const narrowBytes = 8 << 20
-
-// Fits reports whether the code can run on buffers and is the fastest way: they must be aligned to 8 bytes and have fewer than 2^31-65 elements each. Package
-// interp is faster for kernels that go down the columns of a matrix that the caches do not hold and compute little; it gives the same bits then.
+// Fits reports whether the code can run on buffers: they must be aligned to 8 bytes and have fewer than 2^31-65 elements each.
 func (p *Program) Fits(buffers [][]byte) bool {
 	for _, m := range p.low.Globals() {
 		b := buffers[m.Index]
 		if len(b) == 0 || len(b)%4 != 0 || uintptr(unsafe.Pointer(&b[0]))%8 != 0 || len(b)/m.Kind.Size() > maxElements {
-			return false
-		}
-		if p.narrow && m.Access == ir.Read && len(b) >= narrowBytes {
 			return false
 		}
 	}
@@ -139,24 +131,33 @@ func (r *launch) frame() *frame {
 	return f
 }
 
-// run does a first piece of the work, and the rest with as many workers as it is worth.
+// sureBytes is the size of buffers whose kernels are shared without a measurement.
+const sureBytes = 1 << 20
+
+// run does a first piece of the work, and the rest with as many workers as it is worth. Of large buffers all is shared at once.
 func (r *launch) run(pool *interp.Pool) {
 	f := r.frame()
 	defer r.p.frames.Put(f)
-	if r.workers > 1 {
-		r.workers = int(min(int64(r.workers), max(1, r.total/unitOf(r.p))))
-	}
-	r.split = interp.NewSplit(r.total, r.workers, unitOf(r.p))
+	unit := int64(r.p.jam)
+	r.workers = int(min(int64(r.workers), (r.total+unit-1)/unit))
+	r.split = interp.NewSplit(r.total, r.workers, unit)
 	share := r.split.Share()
-	start := time.Now()
-	from, piece := share.Next(max(1, 256/int64(r.p.lanes)))
-	if !r.blocks(f, from, from+piece) || piece == r.total {
-		return
+	bytes := 0
+	for _, b := range r.buffers {
+		bytes += len(b)
 	}
-	perBlock := float64(time.Since(start)) / float64(piece)
-	if work := perBlock * float64(r.total-piece); work < float64(spawnWork) || r.workers == 1 {
-		r.work(f, share, perBlock)
-		return
+	perBlock := float64(bytes) / float64(r.total) / 16 // ns, if it is memory that it waits for
+	if bytes < sureBytes || r.workers == 1 {
+		start := time.Now()
+		from, piece := share.Next(max(unit, 256/int64(r.p.lanes)))
+		if !r.blocks(f, from, from+piece) || piece == r.total {
+			return
+		}
+		perBlock = float64(time.Since(start)) / float64(piece)
+		if work := perBlock * float64(r.total-piece); work < float64(spawnWork) || r.workers == 1 {
+			r.work(f, share, perBlock)
+			return
+		}
 	}
 	var first atomic.Bool
 	pool.Do(r.workers, func() {
@@ -168,14 +169,6 @@ func (r *launch) run(pool *interp.Pool) {
 		defer r.p.frames.Put(f)
 		r.work(f, r.split.Share(), perBlock)
 	})
-}
-
-// unitOf is the number of blocks that workers' parts are multiples of: whole workgroups, if they are small.
-func unitOf(p *Program) int64 {
-	if p.blocks <= 64 {
-		return int64(p.blocks)
-	}
-	return 1
 }
 
 // work does pieces until there are none. They start from an estimate of the time of a block and follow what is measured.
