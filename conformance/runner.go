@@ -60,6 +60,7 @@ type testCase struct {
 	name  string // after the suite's name
 	op    string
 	dtype string
+	joint string // what is computed for this case and others together, where that is so
 	run   func(x *run) error
 }
 
@@ -91,64 +92,6 @@ func (x *run) scoped(f func(s *tensor.Scope) error) error {
 type job struct {
 	suite string
 	testCase
-}
-
-// Check runs the suites on a device. The error is about the run itself (wrong options, a context that ended, cases that
-// cannot be read); what a case finds is in the report.
-func Check(dev backend.Device, opts Options) (*Report, error) {
-	if dev == nil {
-		return nil, errors.New("conformance: the device is nil")
-	}
-	if err := opts.defaults(); err != nil {
-		return nil, err
-	}
-	e := &env{dev: dev, info: dev.Info(), opts: &opts}
-	r := newReport(e)
-	start := time.Now()
-	defer func() { r.Seconds = time.Since(start).Seconds() }()
-	var err error
-	if e.golden, err = loadGoldenSet(&opts); err != nil {
-		return r, err
-	}
-	switch opts.Mode {
-	case ModeSupport:
-		r.Support, err = support(e)
-		return r, err
-	case ModePerf:
-		r.Perf, err = perf(e)
-		return r, err
-	}
-	var jobs []job
-	for _, s := range suiteTable() {
-		if !opts.wantsSuite(s.name) {
-			continue
-		}
-		cases, err := s.cases(e)
-		if err != nil {
-			return r, fmt.Errorf("suite %s: %w", s.name, err)
-		}
-		for _, c := range cases {
-			c.name = s.name + "/" + c.name
-			if opts.Case == nil || opts.Case.MatchString(c.name) {
-				jobs = append(jobs, job{s.name, c})
-			}
-		}
-	}
-	ahead := newRehearser(e, jobs)
-	defer ahead.close()
-	for i, j := range jobs {
-		ahead.before(i)
-		if err := opts.Context.Err(); err != nil {
-			return r, err
-		}
-		res, err := e.runCase(j.suite, j.testCase)
-		r.Results = append(r.Results, res)
-		opts.Progress(i+1, len(jobs), j.name)
-		if errors.Is(err, backend.ErrDeviceLost) {
-			return r, fmt.Errorf("%s was lost in case %s; %d cases did not run: %w", e.info, j.name, len(jobs)-i-1, err)
-		}
-	}
-	return r, nil
 }
 
 // skips reports whether the caller leaves a case out.
@@ -187,7 +130,7 @@ func (e *env) runCase(suite string, c testCase) (Result, error) {
 	case errors.As(err, &missing):
 		res.Status, res.Message = NotSupported, missing.What
 	default:
-		res.Status, res.Message, res.Rerun = Fail, err.Error(), e.rerun(c.name)
+		res.Status, res.Message, res.Rerun = Fail, err.Error(), e.opts.RerunCommand(e.info.String(), c.name)
 		errors.As(err, &res.Mismatch)
 	}
 	return res, err
@@ -203,14 +146,14 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// rerun is the command that runs one case.
-func (e *env) rerun(name string) string {
-	cmd := fmt.Sprintf("anygpu conformance --device %s --suite '^%s$' --case '^%s$'", e.info, strings.SplitN(name, "/", 2)[0], quoteMeta(name))
-	if e.opts.Seed != 0 {
-		cmd += fmt.Sprintf(" --seed %d", e.opts.Seed)
+// RerunCommand is the command that runs one case alone, by its full name.
+func (o *Options) RerunCommand(device, name string) string {
+	cmd := fmt.Sprintf("anygpu conformance --device %s --suite '^%s$' --case '^%s$'", device, strings.SplitN(name, "/", 2)[0], quoteMeta(name))
+	if o.Seed != 0 {
+		cmd += fmt.Sprintf(" --seed %d", o.Seed)
 	}
-	if e.opts.Golden != nil {
-		cmd += " --golden " + e.opts.GoldenName
+	if o.Golden != nil {
+		cmd += " --golden " + o.GoldenName
 	}
 	return cmd
 }

@@ -48,7 +48,7 @@ func elementwiseCases(e *env, op *tensor.OpInfo, together map[tensor.DType]*join
 				if together[d] == nil {
 					together[d] = &jointRun{dtype: d, shapes: s.shapes}
 				}
-				c.run = together[d].add(op)
+				c.run, c.joint = together[d].add(op), "together/"+d.String()
 			} else {
 				c.run = func(x *run) error {
 					g := generate(op, d, x.rng(), s.shapes...)

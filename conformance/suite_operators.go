@@ -33,6 +33,12 @@ func operatorCases(e *env) ([]testCase, error) {
 // layoutEvery: a quick run takes the first sample of one operator in that many in a second layout.
 const layoutEvery = 3
 
+// quickSamples is how many valid samples of an operator a quick run takes, for values and for gradients.
+const (
+	quickSamples         = 3
+	quickGradientSamples = 2
+)
+
 // sampleCases are the row's samples: valid ones in each dtype and layout that the operator takes, and invalid ones.
 func sampleCases(e *env, op *tensor.OpInfo) []testCase {
 	var out []testCase
@@ -48,6 +54,9 @@ func sampleCases(e *env, op *tensor.OpInfo) []testCase {
 			continue
 		}
 		if op.Ref == nil {
+			continue
+		}
+		if e.opts.Quick && tried >= quickSamples {
 			continue
 		}
 		// A quick run takes other dtypes for the operator's first sample only, and another layout for some operators.

@@ -10,8 +10,10 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/anygpu/anygpu/backend"
 	"github.com/anygpu/anygpu/conformance"
@@ -23,6 +25,20 @@ type conformanceConfig struct {
 	quick                                     bool
 	seed                                      uint64
 	html, json, junit                         string
+	jobs                                      int
+	caseTimeout                               time.Duration
+}
+
+// caseFlags are the flags that choose cases, which a worker has too.
+func (c *conformanceConfig) caseFlags(f *pflag.FlagSet) {
+	f.StringVar(&c.devices, "device", "all", "device strings, separated by commas, or all")
+	f.StringVar(&c.suite, "suite", "", "run the suites whose name matches this regular expression")
+	f.StringVar(&c.cases, "case", "", "run the cases whose full name matches this regular expression, such as operators/add/")
+	f.StringVar(&c.skip, "skip", "", "leave out the cases whose full name matches; they are reported as skipped")
+	f.StringVar(&c.mode, "mode", "check", "check, grad (gradients only), perf (speed of operators) or support (which operators and dtypes a device takes)")
+	f.StringVar(&c.golden, "golden", "", "folder with recorded cases to run instead of the embedded ones; FORMAT.md describes it")
+	f.BoolVar(&c.quick, "quick", false, "a sample of the cases")
+	f.Uint64Var(&c.seed, "seed", 0, "seed of operands and random kernels")
 }
 
 func newConformance() *cobra.Command {
@@ -38,14 +54,9 @@ func newConformance() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&cfg.devices, "device", "all", "device strings, separated by commas, or all")
-	f.StringVar(&cfg.suite, "suite", "", "run the suites whose name matches this regular expression")
-	f.StringVar(&cfg.cases, "case", "", "run the cases whose full name matches this regular expression, such as operators/add/")
-	f.StringVar(&cfg.skip, "skip", "", "leave out the cases whose full name matches; they are reported as skipped")
-	f.StringVar(&cfg.mode, "mode", "check", "check, grad (gradients only), perf (speed of operators) or support (which operators and dtypes a device takes)")
-	f.StringVar(&cfg.golden, "golden", "", "folder with recorded cases to run instead of the embedded ones; FORMAT.md describes it")
-	f.BoolVar(&cfg.quick, "quick", false, "a sample of the cases")
-	f.Uint64Var(&cfg.seed, "seed", 0, "seed of operands and random kernels")
+	cfg.caseFlags(f)
+	f.IntVar(&cfg.jobs, "jobs", runtime.NumCPU(), "processes that run cases; 1 runs them in this process, where a driver that crashes ends the run")
+	f.DurationVar(&cfg.caseTimeout, "case-timeout", 5*time.Minute, "a case that takes longer has failed, and its process is ended; with --jobs 2 or more")
 	f.StringVar(&cfg.html, "html", "", "write an HTML report to this file")
 	f.StringVar(&cfg.json, "json", "", "write a JSON report to this file")
 	f.StringVar(&cfg.junit, "junit", "", "write a JUnit XML report to this file")
@@ -103,6 +114,9 @@ func runConformance(ctx context.Context, cfg conformanceConfig, out, errOut io.W
 	if err != nil {
 		return err
 	}
+	if cfg.jobs < 1 {
+		return usagef("--jobs %d: at least 1 process is needed", cfg.jobs)
+	}
 	opts.Context = ctx
 	names, err := chooseDevices(cfg.devices)
 	if err != nil {
@@ -112,23 +126,7 @@ func runConformance(ctx context.Context, cfg conformanceConfig, out, errOut io.W
 	defer bars.wait()
 	var reports conformance.Reports
 	var runErr error
-	// Devices are checked two at a time, the CPU first and alone: it is the others' host, and its cases count its work.
-	results := make([]deviceResult, len(names))
-	var group sync.WaitGroup
-	slots := make(chan struct{}, parallelDevices(opts.Mode))
-	for i, name := range names {
-		if name == "cpu" {
-			group.Wait()
-			results[i].report, results[i].err = checkDevice(name, opts, bars)
-			continue
-		}
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			results[i].report, results[i].err = checkDevice(name, opts, bars)
-		})
-	}
-	group.Wait()
+	results := checkDevices(ctx, cfg, opts, names, bars)
 	for i, r := range results {
 		if r.report != nil {
 			reports = append(reports, r.report)
@@ -164,12 +162,38 @@ type deviceResult struct {
 	err    error
 }
 
-// parallelDevices is how many devices are checked at once; one where speed is measured.
-func parallelDevices(m conformance.Mode) int {
+// checkDevices runs the cases in processes of their own, or in this one where that was asked for or the mode has no cases.
+func checkDevices(ctx context.Context, cfg conformanceConfig, opts conformance.Options, names []string, bars *progress) []deviceResult {
+	cases := opts.Mode == conformance.ModeCheck || opts.Mode == conformance.ModeGrad
+	if cases && cfg.jobs > 1 && workerProgram != "" {
+		return newCasePool(cfg, opts).check(ctx, names, bars)
+	}
+	// Devices are checked two at a time, the CPU first and alone: it is the others' host, and its cases count its work.
+	results := make([]deviceResult, len(names))
+	var group sync.WaitGroup
+	slots := make(chan struct{}, parallelDevices(cfg, opts.Mode))
+	for i, name := range names {
+		if name == "cpu" {
+			group.Wait()
+			results[i].report, results[i].err = checkDevice(name, opts, bars)
+			continue
+		}
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			results[i].report, results[i].err = checkDevice(name, opts, bars)
+		})
+	}
+	group.Wait()
+	return results
+}
+
+// parallelDevices is how many devices are checked at once in this process; one where speed is measured.
+func parallelDevices(cfg conformanceConfig, m conformance.Mode) int {
 	if m == conformance.ModePerf {
 		return 1
 	}
-	return min(2, runtime.GOMAXPROCS(0))
+	return max(1, min(2, cfg.jobs))
 }
 
 func checkDevice(name string, opts conformance.Options, bars *progress) (*conformance.Report, error) {

@@ -35,7 +35,8 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
+	context.AfterFunc(ctx, stop)       // a second interrupt ends the program at once
+	workerProgram, _ = os.Executable() // without it cases run in this process
 	err := newRoot().ExecuteContext(ctx)
 	stop()
 	if err != nil {
@@ -69,7 +70,7 @@ func newRoot() *cobra.Command {
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newDevices(), newDemo(), newConformance(), newKernels(), newBench())
+	root.AddCommand(newDevices(), newDemo(), newConformance(), newConformanceWorker(), newKernels(), newBench())
 	return root
 }
 
