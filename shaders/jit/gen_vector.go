@@ -325,8 +325,7 @@ func (g *generator) mulHigh(l byte, x, y vreg) vreg {
 func (g *generator) divideVector(in *ir.Instr) vreg {
 	kind, l := in.Type.Kind, g.length(in.Type)
 	if kind == ir.I64 {
-		g.fail("%s of %s", in.Op, in.Type)
-		return g.newReg(vector)
+		return g.divideWide(in, l)
 	}
 	if y := g.val(in.Args[1]); kind == ir.U32 && y.place == atConst && y.bits&(y.bits-1) == 0 && y.bits != 0 {
 		x := g.vector(in.Args[0])
@@ -437,4 +436,37 @@ func (g *generator) bitCast(in *ir.Instr) value {
 		return value{place: atVector, reg: g.vector(in.Args[0])}
 	}
 	return v
+}
+
+// divideWide emits quotients or remainders of 64-bit integers, which processors divide one by one. A divisor of 0 is taken as 1, as in divideGeneral.
+func (g *generator) divideWide(in *ir.Instr, l byte) vreg {
+	n := int32(max(g.lanes, in.Type.Lanes))
+	result := quotientOr(in.Op == ir.OpRem)
+	return g.op(vector, func(a *asm, r []int) {
+		f := form{length: l}
+		a.rrm(vMOVUPSs, f, r[1], 0, at(frameReg, frameScratch))
+		a.rrm(vMOVUPSs, f, r[2], 0, at(frameReg, frameScratch+64))
+		lane := func(disp int32) memory { return memory{base: frameReg, index: r12, scale: 8, disp: disp} }
+		next, usual, done := a.newLabel(), a.newLabel(), a.newLabel()
+		a.movImm(r12, 0)
+		a.place(next)
+		a.load(8, tempG, lane(frameScratch))
+		a.load(8, tempG2, lane(frameScratch+64))
+		a.ri(opCMP, true, tempG2, 1)
+		a.adcZero(true, tempG2)
+		a.movImm(tempG3, 0)
+		a.ri(opCMP, true, tempG2, -1) // the quotient of the smallest number by -1 has no place in 64 bits
+		a.jcc(ccNE, usual)
+		a.unary(digitNeg, true, tempG)
+		a.jmp(done)
+		a.place(usual)
+		a.byte(0x48, 0x99) // cqo
+		a.unary(digitIdiv, true, tempG2)
+		a.place(done)
+		a.store(8, lane(frameScratch), result)
+		a.ri(opADD, true, r12, 1)
+		a.ri(opCMP, true, r12, n)
+		a.jcc(ccB, next)
+		a.rrm(vMOVUPS, f, r[0], 0, at(frameReg, frameScratch))
+	}, g.vector(in.Args[0]), g.vector(in.Args[1]))
 }
