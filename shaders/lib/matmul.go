@@ -75,7 +75,10 @@ func (s *MatMul) Key() string {
 }
 
 // Build makes the kernel. Parameters: M, N, K, batch, offsets and batch strides of A and B, tiles along M, tiles along N.
-func (s *MatMul) Build(t Target) (*ir.Kernel, error) {
+func (s *MatMul) Build(t Target) (*ir.Kernel, error) { return s.build(t, false) }
+
+// build makes the kernel, or that of a product cut along K.
+func (s *MatMul) build(t Target, split bool) (*ir.Kernel, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -93,7 +96,9 @@ func (s *MatMul) Build(t Target) (*ir.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := newMatMulEmitter(s, tile).build()
+	e := newMatMulEmitter(s, tile)
+	e.split = split
+	k, err := e.build()
 	if err != nil {
 		return nil, fmt.Errorf("matmul of %s and %s: %w", s.A, s.B, err)
 	}

@@ -15,10 +15,15 @@ type matMulEmitter struct {
 	out  *ir.Mem
 	bias *ir.Mem
 	tail matMulTail
+	// split: the kernel computes parts of products, along K.
+	split bool
 
 	a, bb    *matMulOperand
 	m, n, k  ir.Value // sizes
 	batch    ir.Value // this workgroup's matrix
+	slot     ir.Value // and that of the output: another for each part
+	from     ir.Value // the products along K of this workgroup
+	until    ir.Value
 	baseM    ir.Value // first row and column of the workgroup's tile
 	baseN    ir.Value
 	laneM    ir.Value // the invocation's place in the workgroup
@@ -45,8 +50,10 @@ func (e *matMulEmitter) build() (*ir.Kernel, error) {
 		ops = []string{"matmul"}
 	}
 	b.SetOps(ops...)
-	template := *s
-	b.SetTemplate(&template)
+	if !e.split {
+		template := *s
+		b.SetTemplate(&template)
+	}
 
 	memA := b.Buffer("a", s.A, ir.Read)
 	memB := b.Buffer("b", s.B, ir.Read)
@@ -66,12 +73,23 @@ func (e *matMulEmitter) build() (*ir.Kernel, error) {
 	if s.Tail != nil {
 		e.tail.scalars = scalarParams(b, s.Tail.Scalars)
 	}
+	var parts, depth ir.Value
+	if e.split {
+		parts, depth = param("parts"), param("depth")
+		batches = b.Mul(batches, parts)
+	}
 
 	group := b.Named(b.LinearGroup(), "group")
 	tiles := b.Mul(tilesM, tilesN)
 	b.If(b.Lt(group, b.Mul(tiles, batches)), func() {
-		e.batch = b.Div(group, tiles)
-		tile := b.Sub(group, b.Mul(e.batch, tiles))
+		e.slot = b.Div(group, tiles)
+		tile := b.Sub(group, b.Mul(e.slot, tiles))
+		e.batch, e.from, e.until = e.slot, b.U32(0), e.k
+		if e.split {
+			e.batch = b.Div(e.slot, parts)
+			e.from = b.Mul(b.Sub(e.slot, b.Mul(e.batch, parts)), depth)
+			e.until = b.Min(b.Add(e.from, depth), e.k)
+		}
 		// Down the rows first: neighbouring workgroups, which run at about the same time, then read the same columns of B
 		// and few rows of A each.
 		tileN := b.Div(tile, tilesM)
@@ -206,15 +224,24 @@ func (e *matMulEmitter) registers() {
 			}
 		})
 	}
-	end := e.k
+	end := e.until
 	unroll := b.U32(uint32(t.unroll))
 	if !e.wholeSteps() {
-		end = b.Sub(e.k, b.Rem(e.k, unroll))
+		end = e.wholeUntil(unroll)
 	}
-	b.For(b.U32(0), end, unroll, func(k ir.Value) { step(k, t.unroll) })
+	b.For(e.from, end, unroll, func(k ir.Value) { step(k, t.unroll) })
 	if !e.wholeSteps() {
-		b.For(end, e.k, b.U32(1), func(k ir.Value) { step(k, 1) })
+		b.For(end, e.until, b.U32(1), func(k ir.Value) { step(k, 1) })
 	}
+}
+
+// wholeUntil is where the last whole step of so many products ends.
+func (e *matMulEmitter) wholeUntil(step ir.Value) ir.Value {
+	b := e.b
+	if !e.split {
+		return b.Sub(e.k, b.Rem(e.k, step))
+	}
+	return b.Sub(e.until, b.Rem(b.Sub(e.until, e.from), step))
 }
 
 // wholeSteps reports whether K is known to be a multiple of the steps of the loop over it.

@@ -15,7 +15,7 @@ func (e *matMulEmitter) store() {
 		width = min(t.width, t.n)
 	}
 	perRow := t.n / width
-	base := b.Mul(e.batch, b.Mul(e.m, e.n))
+	base := b.Mul(e.slot, b.Mul(e.m, e.n))
 	if e.s.Epilogue == nil && e.s.Tail == nil || len(e.sums) <= maxUnrolledEpilogues {
 		for i := range t.m {
 			row := e.rowOf(i)

@@ -14,14 +14,15 @@ type matMulTile struct {
 	width          int // lanes of a vector
 	// depth is the number of products taken from workgroup memory at a time; 0: every invocation reads memory itself.
 	depth  int
-	unroll int // products that one step of the loop over K takes from memory
+	double bool // two tiles of each operand in workgroup memory: one is filled while the other is multiplied
+	unroll int  // products that one step of the loop over K takes from memory
 	// scalarA: the elements of A are loaded one by one, because the device broadcasts from memory at no cost.
 	scalarA bool
 	// dot: the lanes of a vector are neighbours along K, added up at the end. Only where both operands lie along K.
 	dot bool
 	// precise: every product is added with Kahan's compensation. Set by tile, not by the table.
 	precise bool
-	// speed is the measured throughput on large matrices, relative to the best of the class.
+	// speed is the measured throughput on large matrices, relative to the best of the class; 0 leaves a tile to the tuner.
 	speed float64
 }
 
@@ -62,12 +63,18 @@ var matMulTiles = [...][]matMulTile{
 		{m: 4, n: 4, lanesM: 8, lanesN: 8, width: 4, depth: 32, speed: 0.45},
 		{m: 4, n: 4, lanesM: 8, lanesN: 4, width: 4, depth: 32, speed: 0.3},
 		{m: 4, n: 4, lanesM: 4, lanesN: 8, width: 4, depth: 32, speed: 0.3},
+		// Not measured on enough GPUs to be chosen by the sizes: for the tuner.
+		{m: 8, n: 8, lanesM: 16, lanesN: 16, width: 4, depth: 8, double: true},
+		{m: 8, n: 8, lanesM: 8, lanesN: 8, width: 4, depth: 16, double: true},
+		{m: 4, n: 4, lanesM: 16, lanesN: 16, width: 4, depth: 16, double: true},
 	},
 }
 
 // MatMulTiles returns how many shapes there are to choose from for matrix products on the target: tiles, then plans with
-// packed panels.
-func (t Target) MatMulTiles() int { return len(matMulTiles[t.class()]) + t.panelPlans() }
+// packed panels or numbers of parts along K.
+func (t Target) MatMulTiles() int {
+	return len(matMulTiles[t.class()]) + t.panelPlans() + t.splitPlans()
+}
 
 // matMulParallel is how many workgroups keep a class of device busy; it need not be exact.
 var matMulParallel = [...]float64{blockCPU: 8, vulkanCPU: 8, openclCPU: 8, gpu: 128}
@@ -81,12 +88,12 @@ func (s *MatMul) precise() bool {
 
 // pick returns the index of the tile with the least estimated time: waves of workgroups times their work, padding included.
 func (s *MatMul) pick(c deviceClass) int {
-	if s.Tile > 0 {
+	if s.Tile > 0 && (s.Tile <= len(matMulTiles[c]) || c != gpu) {
 		return min(s.Tile, len(matMulTiles[c])) - 1
 	}
 	best, least := 0, math.Inf(1)
 	for i, t := range matMulTiles[c] {
-		if t.dot && !s.dotFits(t.width) || s.precise() && t.m*t.n > maxPreciseTile {
+		if t.speed == 0 || t.dot && !s.dotFits(t.width) || s.precise() && t.m*t.n > maxPreciseTile {
 			continue
 		}
 		groups := float64(ceilDiv(s.M, t.groupM())) * float64(ceilDiv(s.N, t.groupN())) * float64(s.Batch)
@@ -114,7 +121,7 @@ func (s *MatMul) tile(t Target) (matMulTile, error) {
 	first := s.pick(c)
 	for i := range list {
 		tile := list[(first+i)%len(list)]
-		if tile.dot && !s.dotFits(tile.width) {
+		if tile.dot && !s.dotFits(tile.width) || i > 0 && tile.speed == 0 {
 			continue
 		}
 		if t.Caps.MaxLanes > 0 {
@@ -184,7 +191,7 @@ func (t matMulTile) pitchM() int { return t.groupM() + t.width }
 func (t matMulTile) pitchN() int { return t.groupN() + t.width }
 
 func (t matMulTile) sharedBytes(k ir.Kind) int {
-	return t.depth * (t.pitchM() + t.pitchN()) * k.Size()
+	return (1 + b2i(t.double)) * t.depth * (t.pitchM() + t.pitchN()) * k.Size()
 }
 
 // name is part of the kernel's name.
@@ -195,6 +202,9 @@ func (t matMulTile) name() string {
 		s += "_dot"
 	case t.depth > 0:
 		s += fmt.Sprintf("_shared%d", t.depth)
+		if t.double {
+			s += "x2"
+		}
 	}
 	if t.precise {
 		s += "_precise"

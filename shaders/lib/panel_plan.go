@@ -123,8 +123,11 @@ func (s *MatMul) panelTime(p panelPlan) (time float64, ok bool) {
 	return time*direct + extra + out, true
 }
 
-// Stages packs the operands and multiplies the panels, on CPU devices with wide vectors.
+// Stages packs the operands and multiplies the panels, on CPU devices with wide vectors; on GPUs it cuts products along K.
 func (s *MatMul) Stages(t Target) (stages []Stage, scratch []int64) {
+	if t.class() == gpu {
+		return s.splitStages(t)
+	}
 	p, ok := s.panels(t)
 	if !ok || s.Tail != nil {
 		return nil, nil

@@ -227,6 +227,7 @@ func (g *panelProduct) Build(t Target) (*ir.Kernel, error) {
 		panel, rest := b.Rem(group, panels), b.Div(group, panels)
 		block := b.Rem(rest, blocks)
 		e.batch = b.Div(rest, blocks)
+		e.slot = e.batch
 		a := &panelSide{b: b, mem: memA, acc: acc, packed: p.packed(true), alongK: !s.TransA, extent: e.m, pitch: pitchA, base: b.Add(offsetA, b.Mul(e.batch, strideA))}
 		bb := &panelSide{b: b, mem: memB, acc: acc, packed: p.packed(false), alongK: s.TransB, extent: e.n, pitch: pitchB, base: b.Add(offsetB, b.Mul(e.batch, strideB))}
 		across, broadcast := bb, a

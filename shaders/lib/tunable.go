@@ -29,7 +29,7 @@ func (s *MatMul) TuneKey(t Target) string {
 		return ""
 	}
 	list := fnv.New64a()
-	fmt.Fprintf(list, "%+v %+v", matMulTiles[t.class()], panelTile)
+	fmt.Fprintf(list, "%+v %+v %v", matMulTiles[t.class()], panelTile, splitCounts)
 	return fmt.Sprintf("matmul %016x %s %s>%s t%d%d align %d,%d,%d sizes %dx%dx%d batch %d bias %v", list.Sum64(), s.A, s.B, s.Out, b2i(s.TransA), b2i(s.TransB),
 		s.alignA(), s.alignB(), pow2Factor(s.N), ceilPow2(s.M), ceilPow2(s.N), ceilPow2(s.K), ceilPow2(s.Batch), s.Bias != ir.Void)
 }
@@ -42,7 +42,10 @@ func (s *MatMul) Variants(t Target) []Generator {
 		v.Tile = i + 1
 		tiles := matMulTiles[t.class()]
 		if i >= len(tiles) {
-			if _, ok := v.panels(t); !ok {
+			if _, ok := v.panels(t); !ok && t.panelPlans() > 0 {
+				continue
+			}
+			if n, _ := v.parts(t); n < 2 && t.splitPlans() > 0 {
 				continue
 			}
 		} else if tile := tiles[i]; tile.dot && !s.dotFits(tile.width) || !s.fits(tile, t.Caps) {
