@@ -28,15 +28,45 @@ func readmeProgram(t *testing.T) string {
 // TestReadmeProgram builds and runs the README's program as a user would: in a module of its own with the replace directive that
 // the README gives.
 func TestReadmeProgram(t *testing.T) {
+	program := readmeProgram(t)
+	if n := strings.Count(program, "\n"); n > 60 {
+		t.Errorf("the README's program has %d lines", n)
+	}
+	runReadme(t, program)
+}
+
+// TestReadmeLoop does the same with the loop of package train, which the README puts in place of the program's end.
+func TestReadmeLoop(t *testing.T) {
+	b, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, _, found := strings.Cut(readmeProgram(t), "\tscaler :=")
+	_, rest, has := strings.Cut(string(b), "```go\n\tctx, stop :=")
+	end, _, closed := strings.Cut(rest, "```")
+	if !found || !has || !closed {
+		t.Fatal("README.md has no line of scaler in the program, or no second part that begins with ctx")
+	}
+	imports := `import (
+	"context"
+	"os"
+	"os/signal"
+
+	"github.com/anygpu/anygpu/train"
+	"github.com/anygpu/anygpu/train/checkpoint"
+	"github.com/anygpu/anygpu/train/progress"
+`
+	runReadme(t, strings.Replace(begin, "import (\n", imports, 1)+"\tctx, stop :="+end)
+}
+
+// runReadme builds and runs a program that prints its accuracy.
+func runReadme(t *testing.T, program string) {
+	t.Helper()
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	program := readmeProgram(t)
-	if n := strings.Count(program, "\n"); n > 60 {
-		t.Errorf("the README's program has %d lines", n)
-	}
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,7 @@ type engine struct {
 	queue *backend.Queue
 
 	inUse      int64 // bytes of memory; guarded by mu
+	tableBytes int64 // of them, the tables'
 	inUseAfter int64 // the same after the collector was last asked
 
 	graveMu sync.Mutex

@@ -18,6 +18,9 @@ type memory struct {
 func (m *memory) free() {
 	m.block.Free()
 	m.e.inUse -= m.region.Size
+	if m.e.inUse == m.e.tableBytes { // nobody has a tensor
+		m.e.forgetTables()
+	}
 }
 
 // allocate returns memory; e.mu is held.

@@ -200,7 +200,9 @@ func (e *engine) table(key string, words []uint32) (backend.Region, error) {
 		m.free()
 		return backend.Region{}, err
 	}
+	e.tableBytes += m.region.Size
 	if old.memory != nil {
+		e.tableBytes -= old.memory.region.Size
 		old.memory.free() // the queue keeps the order
 	}
 	if e.tables == nil {
@@ -218,8 +220,9 @@ type placeTable struct {
 
 // forgetTables frees the tables; e.mu is held.
 func (e *engine) forgetTables() {
-	for _, t := range e.tables {
+	tables := e.tables
+	e.tables, e.tableBytes = nil, 0
+	for _, t := range tables {
 		t.memory.free()
 	}
-	e.tables = nil
 }

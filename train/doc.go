@@ -18,8 +18,8 @@
 //	}
 //	history, err := loop.Run(ctx)
 //
-// Whoever wants another loop writes it: this one uses nothing but the public packages. [MixedPrecision] adds package amp's autocast
-// and scaler. Observers draw bars (train/progress), write a CSV log ([NewCSVLog]), TensorBoard's
+// Whoever wants another loop writes it: this one uses nothing but the public packages. amp.ForLoop makes its [Precision] of a
+// gradient scaler. Observers draw bars (train/progress), write a CSV log ([NewCSVLog]), TensorBoard's
 // event files (train/tensorboard) or curves (train/curves).
 //
 // # Invariants

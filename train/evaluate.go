@@ -88,7 +88,7 @@ func (r *run[B]) checkpointRun() *checkpoint.Run {
 		c.Parts["plateau"] = checkpoint.Of(r.Plateau)
 	}
 	if r.Precision != nil {
-		c.Parts["scaler"] = r.Precision.State()
+		c.Parts["scaler"] = r.precisionState()
 	}
 	return c
 }

@@ -207,7 +207,7 @@ func TestMixedPrecision(t *testing.T) {
 	make2 := func() (parts, *amp.GradScaler) {
 		p := newParts(t, tensor.CPU(), dir)
 		scaler := amp.NewGradScaler(amp.GradScalerConfig{GrowthInterval: 4, InitScale: 8})
-		p.loop.Precision = train.MixedPrecision[amp.Optimizer](scaler, p.loop.Optimizer, func(s *tensor.Scope, f func()) { amp.Autocast(s, f) })
+		p.loop.Precision = amp.ForLoop(scaler, p.loop.Optimizer)
 		return p, scaler
 	}
 	p, scaler := make2()
