@@ -155,6 +155,7 @@ func (q *describer) caps(limits backend.Limits) ir.Caps {
 		F64:            q.exts["cl_khr_fp64"],
 		MaxLanes:       16,
 		NativeMath:     ir.OpenCLMath(),
+		NativeMath64:   ir.OpenCLMath(),
 		MaxInvocations: int(value[uintptr](q, deviceMaxWorkGroupSize, "workgroup size")),
 		SharedBytes:    int(clamp(value[uint64](q, deviceLocalMemSize, "local memory size"))),
 		MaxBufferBytes: limits.MaxAllocBytes,

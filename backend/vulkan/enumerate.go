@@ -221,6 +221,7 @@ func (c *candidate) fill() {
 		F64:            p.f64 != 0,
 		MaxLanes:       4,
 		NativeMath:     ir.VulkanMath(),
+		NativeMath64:   ir.VulkanMath(),
 		MaxInvocations: clampInt(uint32(lim.maxComputeWorkGroupInvocations)),
 		SharedBytes:    clampInt(uint32(lim.maxComputeSharedMemorySize)),
 		MaxBuffers:     int(min(bindings, maxBindings)),

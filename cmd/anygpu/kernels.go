@@ -55,9 +55,9 @@ func typicalGPU(api string) ir.Caps {
 	c.MaxGroups = [3]int{65535, 65535, 65535}
 	c.MaxBufferBytes = 1 << 31
 	if api == "vulkan" {
-		c.MaxLanes, c.NativeMath = 4, ir.VulkanMath()
+		c.MaxLanes, c.NativeMath, c.NativeMath64 = 4, ir.VulkanMath(), ir.VulkanMath()
 	} else {
-		c.NativeMath = ir.OpenCLMath()
+		c.NativeMath, c.NativeMath64 = ir.OpenCLMath(), ir.OpenCLMath()
 	}
 	return c
 }

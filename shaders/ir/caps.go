@@ -2,14 +2,15 @@ package ir
 
 // Caps says what a device can do, as far as kernels care. [Lower] rewrites kernels to it.
 type Caps struct {
-	F16Arith   bool // F16 values: arithmetic and conversion
-	F16Storage bool // loads and stores of 16-bit elements (F16, U16); else they are packed into U32 words
-	U8Storage  bool // loads and stores of 8-bit elements; else packed into U32 words
-	I64        bool // 64-bit integer arithmetic and storage; else pairs of U32
-	F64        bool // double precision; without it a kernel that uses F64 is an error
-	MaxLanes   int  // widest vector value (4 in Vulkan, 16 in OpenCL)
-	NativeMath MathSet
-	FMA        bool // Fma is one instruction and rounds once: the replacements of math functions use it
+	F16Arith     bool    // F16 values: arithmetic and conversion
+	F16Storage   bool    // loads and stores of 16-bit elements (F16, U16); else they are packed into U32 words
+	U8Storage    bool    // loads and stores of 8-bit elements; else packed into U32 words
+	I64          bool    // 64-bit integer arithmetic and storage; else pairs of U32
+	F64          bool    // double precision; without it a kernel that uses F64 is an error
+	MaxLanes     int     // widest vector value (4 in Vulkan, 16 in OpenCL)
+	NativeMath   MathSet // math functions of F32 (and of F16, which are computed in F32)
+	NativeMath64 MathSet // math functions of F64
+	FMA          bool    // Fma is one instruction and rounds once: the replacements of math functions use it
 
 	MaxInvocations int    // invocations in a workgroup
 	MaxLocal       [3]int // workgroup size in each dimension
@@ -48,6 +49,6 @@ func (s MathSet) Without(ops ...Op) MathSet { return s &^ MathOps(ops...) }
 func InterpCaps() Caps {
 	const many = 1 << 30
 	return Caps{F16Arith: true, F16Storage: true, U8Storage: true, I64: true, F64: true, MaxLanes: MaxLanes, NativeMath: AllMath(),
-		MaxInvocations: 4096, MaxLocal: [3]int{4096, 4096, 4096}, MaxGroups: [3]int{many, many, many}, SharedBytes: 1 << 20,
+		NativeMath64: AllMath(), MaxInvocations: 4096, MaxLocal: [3]int{4096, 4096, 4096}, MaxGroups: [3]int{many, many, many}, SharedBytes: 1 << 20,
 		MaxBuffers: 64, MaxBufferBytes: 1 << 46}
 }

@@ -13,7 +13,7 @@ type lowerPass struct {
 var lowerPasses = []lowerPass{
 	{"lanes", lowerLanes},     // vectors no wider than MaxLanes
 	{"convert", lowerConvert}, // few kinds of conversions, floats to integers in range
-	{"math", lowerMath},       // math functions only those in NativeMath
+	{"math", lowerMath},       // math functions only those in NativeMath and NativeMath64
 	{"narrow", lowerNarrow},   // no BF16, U8, U16 values; F16 as the device has it; packed memory
 	{"int64", lowerInt64},     // I64 as pairs of U32
 	{"common", shareCommon},   // equal expressions computed once
@@ -24,7 +24,7 @@ var lowerPasses = []lowerPass{
 // Limits of zero in caps mean that the limit is unknown and not checked.
 //
 // Errors match [ErrLimit] (a *[LimitError] names limit, wanted and allowed) or [ErrUnsupported] (F64 on a device
-// without it, a math function of F64 that the device lacks).
+// without it, a math function of F64 that a device without 64-bit integers lacks).
 //
 // After Lower:
 //   - there are no values of BF16, U8 or U16, except U8 and U16 between a load and its conversion to U32, and between a
@@ -36,7 +36,7 @@ var lowerPasses = []lowerPass{
 //   - without I64, memory of I64 is U32 memory with the low word first;
 //   - conversions are between I32, U32, I64, F32 and F64, F16 and F32, and U8 and U16 and U32 as above; operands of
 //     conversions from floats to integers are in range and not NaN; Bool is neither source nor target;
-//   - no vector is wider than MaxLanes, and math functions are those in NativeMath, of F32 or F64.
+//   - no vector is wider than MaxLanes, and math functions are those in NativeMath, of F32, and in NativeMath64, of F64.
 func Lower(k *Kernel, caps Caps) (*Kernel, error) {
 	if err := Verify(k); err != nil {
 		return nil, err

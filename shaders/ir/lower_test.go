@@ -30,7 +30,7 @@ func devices() map[string]ir.Caps {
 	add("int64, scalars", func(c *ir.Caps) { c.I64 = true; c.MaxLanes = 1 })
 	add("opencl", func(c *ir.Caps) {
 		c.F16Storage, c.U8Storage, c.I64, c.F64 = true, true, true, true
-		c.MaxLanes, c.NativeMath = 16, ir.OpenCLMath()
+		c.MaxLanes, c.NativeMath, c.NativeMath64 = 16, ir.OpenCLMath(), ir.OpenCLMath()
 	})
 	return m
 }
@@ -59,7 +59,11 @@ func allowed(k *ir.Kernel, c ir.Caps) error {
 		if in.Type.Lanes > c.MaxLanes {
 			bad("too wide")
 		}
-		if in.Op.IsMath() && (!c.NativeMath.Has(in.Op) || in.Type.Kind == ir.F16) {
+		native := c.NativeMath
+		if in.Type.Kind == ir.F64 {
+			native = c.NativeMath64
+		}
+		if in.Op.IsMath() && (!native.Has(in.Op) || in.Type.Kind == ir.F16) {
 			bad("math function is not native")
 		}
 		switch in.Type.Kind {
@@ -395,7 +399,7 @@ func TestLowerF64(t *testing.T) {
 		return x
 	})
 	caps := ir.InterpCaps()
-	caps.NativeMath = ir.VulkanMath()
+	caps.NativeMath, caps.NativeMath64 = ir.VulkanMath(), ir.VulkanMath()
 	l := mustLower(t, k, caps)
 	in := randomBytes(rand.New(rand.NewPCG(5, 5)), ir.F64, 16)
 	want, got := make([]byte, 128), make([]byte, 128)
@@ -430,7 +434,7 @@ func TestLowerErrors(t *testing.T) {
 		want  []string
 	}{
 		{"no f64", f64, func(c *ir.Caps) { c.F64 = false }, ir.ErrUnsupported, []string{"double precision", "in0"}},
-		{"f64 math", f64, func(c *ir.Caps) { c.NativeMath = ir.VulkanMath() }, ir.ErrUnsupported, []string{"exp of f64"}},
+		{"f64 math", f64, func(c *ir.Caps) { c.NativeMath64, c.I64 = ir.VulkanMath(), false }, ir.ErrUnsupported, []string{"64-bit integers", "exp of f64"}},
 		{"invocations", plain, func(c *ir.Caps) { c.MaxInvocations = 128 }, ir.ErrLimit, []string{"invocations", "256", "128"}},
 		{"dimension", plain, func(c *ir.Caps) { c.MaxLocal[2] = 1 }, ir.ErrLimit, []string{"dimension 2", "wants 2", "allows 1"}},
 		{"workgroup memory", plain, func(c *ir.Caps) { c.SharedBytes = 1000 }, ir.ErrLimit, []string{"workgroup memory", "1024", "1000"}},

@@ -18,6 +18,7 @@ type machineCode struct {
 func caps(k *ir.Kernel) ir.Caps {
 	c := ir.InterpCaps()
 	c.NativeMath = ir.MathOps(ir.OpSqrt, ir.OpExp, ir.OpFloor, ir.OpCeil, ir.OpTrunc, ir.OpRound)
+	c.NativeMath64 = c.NativeMath.Without(ir.OpExp)
 	c.FMA = true
 	wide := false
 	k.Walk(func(in *ir.Instr) {

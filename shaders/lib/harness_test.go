@@ -233,7 +233,7 @@ func (c checked) run(steps []step, data [][]byte, elems []int, uninit map[int]bo
 // targets are the devices whose shapes of kernels the tests build: the CPU device, software devices, and GPUs.
 func targets() []checked {
 	math32 := ir.AllMath().Without(ir.OpErf, ir.OpTanh, ir.OpAtan, ir.OpAtan2, ir.OpPow, ir.OpExpm1, ir.OpLog1p, ir.OpLog10)
-	vulkan := ir.Caps{F16Arith: true, F16Storage: true, U8Storage: true, I64: true, F64: true, MaxLanes: 4, NativeMath: math32,
+	vulkan := ir.Caps{F16Arith: true, F16Storage: true, U8Storage: true, I64: true, F64: true, MaxLanes: 4, NativeMath: math32, NativeMath64: ir.VulkanMath(),
 		MaxInvocations: 1024, MaxLocal: [3]int{1024, 1024, 1024}, MaxGroups: [3]int{65535, 65535, 65535}, SharedBytes: 32 << 10,
 		MaxBuffers: 32, MaxBufferBytes: 128 << 20, SubgroupSize: 8}
 	vulkan.MaxLoopTrips = 65535
@@ -243,7 +243,7 @@ func targets() []checked {
 	plain.MaxInvocations, plain.MaxLocal, plain.MaxBufferBytes = 256, [3]int{256, 256, 64}, 1<<30
 	ocl := vulkan
 	ocl.MaxLoopTrips = 0
-	ocl.MaxLanes, ocl.F16Arith, ocl.NativeMath = 16, false, ir.AllMath()
+	ocl.MaxLanes, ocl.F16Arith, ocl.NativeMath, ocl.NativeMath64 = 16, false, ir.AllMath(), ir.AllMath()
 	ocl.MaxBufferBytes, ocl.MaxInvocations, ocl.MaxLocal = 1<<32, 4096, [3]int{4096, 4096, 4096}
 	small := plain
 	small.MaxInvocations, small.MaxLocal, small.MaxGroups = 64, [3]int{64, 64, 64}, [3]int{3, 65535, 1}

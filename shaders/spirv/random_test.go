@@ -44,7 +44,7 @@ func TestRandomValid(t *testing.T) {
 		t.Skip("spirv-val is not installed (Debian package spirv-tools)")
 	}
 	rich := ir.InterpCaps()
-	rich.MaxLanes, rich.NativeMath = 4, ir.VulkanMath()
+	rich.MaxLanes, rich.NativeMath, rich.NativeMath64 = 4, ir.VulkanMath(), ir.VulkanMath()
 	plain := rich
 	plain.F16Arith, plain.F16Storage, plain.U8Storage, plain.I64, plain.F64 = false, false, false, false, false
 	storage := plain
