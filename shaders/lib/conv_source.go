@@ -39,7 +39,7 @@ func (w *windowPad) direct() bool {
 }
 
 func (w *windowPad) Key() string {
-	return fmt.Sprintf("window_pad|%dd|%s|apart %v|ops %q", len(w.from), w.kind, w.spread(), w.ops)
+	return fmt.Sprintf("window_pad|%dd|%s|apart %v|%d lanes|ops %q", len(w.from), w.kind, w.spread(), w.copyLanes(), w.ops)
 }
 
 // pitch returns the distances of a channel and of places in it where windows are read.
@@ -52,6 +52,17 @@ func (w *windowPad) pitch() []int {
 
 // spread reports whether there are zeros between the elements of a row.
 func (w *windowPad) spread() bool { return w.apart[len(w.apart)-1] > 1 }
+
+// copyLanes is how many elements of a row are copied at once.
+func (w *windowPad) copyLanes() int {
+	if w.spread() {
+		return 1
+	}
+	if n := min(floorPow2(w.from[len(w.from)-1]), ir.MaxLanes); n >= minRowVector {
+		return n
+	}
+	return 1
+}
 
 func (w *windowPad) Cost() float64 { return 8 * float64(w.elements()) }
 
@@ -113,7 +124,20 @@ func (w *windowPad) Build(t Target) (*ir.Kernel, error) {
 			return
 		}
 		b.Range(b.Min(before[last], size[last]), func(i ir.Value) { b.Store(out, b.Add(to, i), zero) })
-		b.Range(n, func(i ir.Value) { b.Store(out, b.Add(begin, i), value(i)) })
+		one := func(i ir.Value) { b.Store(out, b.Add(begin, i), value(i)) }
+		if lanes := w.copyLanes(); lanes > 1 {
+			// Whole vectors, of which the last goes back to the row's end.
+			whole := b.Select(b.Ge(n, b.U32(uint32(lanes))), n, b.U32(0))
+			end := b.Sub(n, b.U32(uint32(lanes)))
+			b.For(b.U32(0), whole, b.U32(uint32(lanes)), func(i ir.Value) {
+				i = b.Min(i, end)
+				v := load(b, in, Operand{Kind: w.kind}, b.Add(source, i), lanes, accessGather, nil)
+				store(b, out, Operand{Kind: ir.F32}, b.Add(begin, i), v, lanes, accessGather, nil)
+			})
+			b.For(whole, n, b.U32(1), one)
+		} else {
+			b.Range(n, one)
+		}
 		b.For(b.Add(before[last], n), size[last], b.U32(1), func(i ir.Value) { b.Store(out, b.Add(to, i), zero) })
 	}, nil)
 	return b.Build()
