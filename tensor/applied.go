@@ -3,7 +3,7 @@ package tensor
 import (
 	"math"
 	"slices"
-	"sync/atomic"
+	"sync"
 
 	"github.com/anygpu/anygpu/shaders/ir"
 	"github.com/anygpu/anygpu/shaders/lib"
@@ -30,10 +30,42 @@ type layout struct {
 	offset         int
 }
 
-// appliedTable is found by a hash of operator and layouts; an entry makes way for another one with the same place.
-type appliedTable [1024]atomic.Pointer[applied]
+// maxApplied bounds what is kept; programs with ever new shapes start anew.
+const maxApplied = 8192
 
-func (t *appliedTable) slot(op *OpInfo, in []*Tensor) *atomic.Pointer[applied] {
+// appliedTable finds an applied by a hash of operator and layouts.
+type appliedTable struct {
+	mu   sync.Mutex
+	rows map[uint64][]*applied
+	n    int
+}
+
+// find returns what is known of the operator and the operands, or nil.
+func (t *appliedTable) find(op *OpInfo, in []*Tensor, params []float64) (a *applied, gen *lib.Elementwise) {
+	h := layoutHash(op, in)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.rows[h] {
+		if a.fits(op, in) {
+			if gen := a.with(params); gen != nil {
+				return a, gen
+			}
+		}
+	}
+	return nil, nil
+}
+
+func (t *appliedTable) add(a *applied, in []*Tensor) {
+	h := layoutHash(a.op, in)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n++; t.rows == nil || t.n > maxApplied {
+		t.rows, t.n = map[uint64][]*applied{}, 1
+	}
+	t.rows[h] = append(t.rows[h], a)
+}
+
+func layoutHash(op *OpInfo, in []*Tensor) uint64 {
 	h := uint64(op.number)
 	mix := func(v int) {
 		h = (h ^ uint64(v)) * 0x9e3779b97f4a7c15
@@ -46,7 +78,7 @@ func (t *appliedTable) slot(op *OpInfo, in []*Tensor) *atomic.Pointer[applied] {
 			mix(x.strides[i])
 		}
 	}
-	return &t[h%uint64(len(t))]
+	return h
 }
 
 // fits reports whether a is about the operator and operands of these layouts.

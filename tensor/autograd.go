@@ -18,7 +18,7 @@ type gradFn struct {
 	once     bool      // a backward pass gave up its claim on them
 	outs     []outMeta
 	scope    *Scope
-	site     site
+	site     *site
 	module   string // the layer that called the operator, if it was observed
 	backward func(dys []*Tensor, needs []bool) []*Tensor
 }

@@ -13,7 +13,7 @@ type call struct {
 	in    []*Tensor // after autocast
 	scope *Scope
 	eng   *engine
-	site  site
+	site  *site
 	err   error
 	temps []*storage // copies that only the next node needs
 }

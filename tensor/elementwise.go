@@ -186,17 +186,14 @@ func applyElementwise(op *OpInfo, params []float64, in []*Tensor) *Tensor {
 	if len(params) != len(e.Params) {
 		return c.fail("", fmt.Errorf("takes %d parameters %v, got %d", len(e.Params), e.Params, len(params)))
 	}
-	slot := c.eng.applied.slot(op, c.in)
-	if a := slot.Load(); a.fits(op, c.in) {
-		if gen := a.with(params); gen != nil {
-			return e.record(c, a, gen, params)
-		}
+	if a, gen := c.eng.applied.find(op, c.in, params); a != nil {
+		return e.record(c, a, gen, params)
 	}
 	a, failure := e.rules(c, params)
 	if failure != nil {
 		return failure
 	}
-	slot.Store(a)
+	c.eng.applied.add(a, c.in)
 	return e.record(c, a, a.gen, params)
 }
 
@@ -204,7 +201,7 @@ func applyElementwise(op *OpInfo, params []float64, in []*Tensor) *Tensor {
 func (e *Elementwise) record(c *call, a *applied, gen *lib.Elementwise, params []float64) *Tensor {
 	out := newTensor(c.eng.newStorage(a.dtype, Numel(a.shape)), a.shape, a.strides, 0, a.dtype, c.scope)
 	r := c.nodeFor(out)
-	r.same = a.gen
+	r.shared = gen == a.gen
 	bufs := r.bufs[:0]
 	for _, t := range c.in {
 		bufs = append(bufs, binding{st: t.ref.st})

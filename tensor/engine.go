@@ -32,6 +32,7 @@ type engine struct {
 
 	sched  scheduler             // guarded by mu
 	tables map[string]placeTable // of packed kernels; guarded by mu
+	plans  planner               // guarded by mu
 	tune   tuner                 // guarded by mu
 	prof   *recorder             // guarded by mu; nil unless Profile is at work
 
@@ -61,6 +62,7 @@ type LaunchStats struct {
 	Launches uint64 // kernels launched
 	Fused    uint64 // operators that ran in the kernel of another one
 	Flushes  uint64 // submissions of pending work
+	Planned  uint64 // of them, those that repeated an earlier one and were not scheduled anew
 	Programs uint64 // kernels compiled
 }
 
@@ -80,13 +82,14 @@ type step struct {
 // node is pending work: the kernels of one operator.
 type node struct {
 	op    string
-	site  site
+	site  *site
 	steps []step     // each buffer holds a claim unless it is of outs
 	outs  []*storage // what the node makes
 	alive int        // outs that are still claimed
 	dead  bool       // nobody needs the result
 
-	same *lib.Elementwise // one for all generators that differ from that of the only step in the values of scalars alone; nil if there is none
+	shared bool  // the only step's generator is one of an [applied]: equal calls have the very same
+	number int32 // its place in the planner's description
 
 	cluster *cluster // the kernel that it waits to be part of, and the number of its first result there
 	value   int
@@ -145,7 +148,7 @@ func engineFor(dev backend.Device) (*engine, error) {
 	}
 	info := dev.Info()
 	e := &engine{dev: dev, name: info.String(), isCPU: info.API == "cpu", target: info.Target(), align: max(1, info.Limits.BufferOffsetAlign),
-		programs: map[string]*program{}, sched: newScheduler()}
+		programs: map[string]*program{}, sched: newScheduler(), plans: newPlanner()}
 	e.openMemory()
 	e.openTuning()
 	if engines.byDevice == nil {
@@ -175,6 +178,7 @@ func (e *engine) close() {
 	}
 	e.programs = map[string]*program{}
 	e.sched = newScheduler()
+	e.plans = newPlanner()
 	_ = e.alloc.Close() // the device closes next and says what is wrong with it
 }
 
@@ -266,13 +270,14 @@ func (e *engine) flushLocked() error {
 	e.pending = nil
 	e.stats.Flushes++
 	defer e.prof.host("submit")()
-	e.schedule(nodes)
+	e.runPending(nodes)
 	_, err := e.queue.Flush()
 	return err
 }
 
 // failNode makes a node's results carry its error, with the operator and the place of the call.
 func (e *engine) failNode(n *node, err error) {
+	e.plans.tape.fail()
 	var op *Error
 	if !errors.As(err, &op) {
 		w := &Error{Op: n.op, Err: err}
@@ -316,7 +321,8 @@ func (e *engine) launch(n *node) error {
 	if e.prof != nil {
 		e.prof.operators(n)
 	}
-	for _, st := range n.steps {
+	e.plans.tape.computes(n)
+	for k, st := range n.steps {
 		regions := make([]backend.Region, len(st.bufs))
 		for i, b := range st.bufs {
 			if b.st.mem == nil {
@@ -324,11 +330,15 @@ func (e *engine) launch(n *node) error {
 			}
 			regions[i] = b.region()
 		}
-		if err := e.launchGen(st.gen, regions); err != nil {
+		end := e.plans.tape.step(e, n, k)
+		err := e.launchGen(st.gen, regions)
+		end()
+		if err != nil {
 			return err
 		}
 	}
 	for _, st := range n.outs {
+		e.plans.tape.storage(planUnclaimed, st)
 		if st.refs.Load() == 0 {
 			st.drop() // one of several results that nobody kept
 		}
@@ -348,8 +358,10 @@ func (e *engine) launchStages(gen lib.Generator, regions []backend.Region) error
 	}
 	stages, sizes := lib.Stages(gen, e.target, len(regions))
 	scratch := make([]*memory, 0, len(sizes))
+	numbers := make([]int32, 0, len(sizes))
 	defer func() {
-		for _, m := range scratch {
+		for i, m := range scratch {
+			e.plans.tape.unscratch(numbers[i])
 			m.free() // the queue keeps the order, so the next owner comes after
 		}
 	}()
@@ -358,7 +370,7 @@ func (e *engine) launchStages(gen lib.Generator, regions []backend.Region) error
 		if err != nil {
 			return err
 		}
-		scratch = append(scratch, m)
+		scratch, numbers = append(scratch, m), append(numbers, e.plans.tape.scratch(m, max(4, n)))
 	}
 	for _, s := range stages {
 		bufs := make([]backend.Region, len(s.Buffers))
@@ -403,6 +415,7 @@ func (e *engine) enqueue(l backend.Launch) error {
 	if e.prof != nil {
 		return e.prof.launch(e, l)
 	}
+	e.plans.tape.launch(l)
 	return e.queue.Add(l)
 }
 

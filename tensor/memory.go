@@ -49,6 +49,7 @@ func (e *engine) allocateStorage(st *storage) error {
 		return err
 	}
 	st.mem = &st.own
+	e.plans.tape.storage(planAlloc, st)
 	return nil
 }
 
@@ -102,6 +103,7 @@ func (e *engine) drain() {
 	e.graves = nil
 	e.graveMu.Unlock()
 	for _, st := range graves {
+		e.plans.tape.fail() // whatever that does to the nodes at hand
 		st.drop()
 	}
 	if len(graves) > 0 {

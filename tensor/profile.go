@@ -33,7 +33,7 @@ type KernelRun struct {
 	File      string // the caller of the last operator: the first file outside the library, without its folder
 	Line      int
 
-	site site // of the last operator
+	site *site // of the last operator
 }
 
 // Name returns the operators joined by "+".
@@ -52,7 +52,7 @@ type recorder struct {
 	start  time.Time
 
 	names []string // operators of the next launch; guarded by the engine's mutex, as is all but hosts
-	at    site
+	at    *site
 	runs  []recorded
 
 	mu    sync.Mutex
@@ -61,7 +61,7 @@ type recorder struct {
 
 type recorded struct {
 	names  []string
-	at     site
+	at     *site
 	timing *backend.Timing
 }
 
@@ -111,7 +111,7 @@ func (r *recorder) operators(ns ...*node) {
 // launch queues a launch and has it timed; eng.mu is held.
 func (r *recorder) launch(e *engine, l backend.Launch) error {
 	t := &backend.Timing{}
-	r.runs = append(r.runs, recorded{r.names, append(site(nil), r.at...), t})
+	r.runs = append(r.runs, recorded{r.names, r.at, t})
 	if !r.serial {
 		l.Timing = t
 		return e.queue.Add(l)

@@ -106,8 +106,8 @@ func (p *DeviceProfile) WritePprof(w io.Writer) error {
 	for i := range p.Kernels {
 		k := &p.Kernels[i]
 		stack := []*profile.Location{b.location(pprofLine{function: k.Name()})}
-		frames := runtime.CallersFrames(k.site)
-		for len(k.site) > 0 {
+		frames := runtime.CallersFrames(k.site.callers)
+		for len(k.site.callers) > 0 {
 			f, more := frames.Next()
 			if f.Function != "" {
 				stack = append(stack, b.location(pprofLine{f.Function, f.File, f.Line}))

@@ -129,11 +129,8 @@ func (e *engine) schedule(nodes []*node) {
 		default:
 			e.settle(n)
 			err := e.launch(n)
-			n.each(func(b binding) {
-				if b.write {
-					b.st.written++
-				}
-			})
+			e.plans.tape.node(planWrote, n)
+			n.wrote()
 			e.finish(n, err)
 		}
 		s.count++
@@ -161,6 +158,11 @@ func (e *engine) schedule(nodes []*node) {
 // finish notes a node's error and gives up what it claims. The queue keeps the order, so that memory freed here can be
 // reused by the nodes after this one.
 func (e *engine) finish(n *node, err error) {
+	e.plans.tape.node(planFinish, n)
+	e.end(n, err)
+}
+
+func (e *engine) end(n *node, err error) {
 	if err != nil {
 		e.failNode(n, err)
 	}
@@ -169,6 +171,15 @@ func (e *engine) finish(n *node, err error) {
 	}
 	n.cluster = nil
 	n.releaseInputs()
+}
+
+// wrote counts the node's updates in place, which were launched; e.mu is held.
+func (n *node) wrote() {
+	n.each(func(b binding) {
+		if b.write {
+			b.st.written++
+		}
+	})
 }
 
 // fusable reports whether a node can be in a cluster: one elementwise kernel that makes all of its results, densely.

@@ -116,13 +116,19 @@ func (e *engine) absorb(g *cluster, c *composition) {
 			continue
 		}
 		e.stats.Fused++
-		if st := n.outs[0]; len(n.outs) == 1 && st.mem == nil && st.refs.Load() > 0 {
-			n.cluster, st.node = nil, nil
-			st.recipe = newRecipe(n)
-			continue
-		}
-		e.finish(n, nil)
+		e.retire(n)
 	}
+}
+
+// retire ends a node that ran in a kernel with others.
+func (e *engine) retire(n *node) {
+	e.plans.tape.node(planAbsorb, n)
+	if st := n.outs[0]; len(n.outs) == 1 && st.mem == nil && st.refs.Load() > 0 && st.err == nil {
+		n.cluster, st.node = nil, nil
+		st.recipe = newRecipe(n)
+		return
+	}
+	e.end(n, nil)
 }
 
 // composition is a group as it is launched: without what nobody needs.
@@ -274,6 +280,9 @@ func (e *engine) emitFused(g *cluster, c *composition) error {
 	if e.prof != nil {
 		e.prof.operators(g.nodes(c)...)
 	}
+	if t := e.plans.tape; t != nil {
+		t.computes(g.nodes(c)...)
+	}
 	regions := make([]backend.Region, 0, len(operands)+len(c.outs))
 	for _, b := range operands {
 		regions = append(regions, b.region())
@@ -281,6 +290,7 @@ func (e *engine) emitFused(g *cluster, c *composition) error {
 	for _, v := range c.outs {
 		st := g.values[v]
 		if err := e.allocateStorage(st); err != nil {
+			e.plans.tape.fail()
 			return err
 		}
 		regions = append(regions, st.mem.region)
@@ -290,9 +300,11 @@ func (e *engine) emitFused(g *cluster, c *composition) error {
 		params = append(params, g.members[i].gen.ScalarBits...)
 	}
 	if err := e.launchPrepared(p, regions, params); err != nil {
+		e.plans.tape.fail()
 		return err
 	}
 	for _, v := range c.outs {
+		e.plans.tape.storage(planUnclaimed, g.values[v])
 		if st := g.values[v]; st.refs.Load() == 0 {
 			st.drop() // the collector found it meanwhile
 		}

@@ -95,7 +95,8 @@ func (e *engine) prologue(n *node) bool {
 			return r.Epilogue(b, acc, n, scalars[cut:])
 		}
 	}
-	if e.launch(&node{op: n.op, site: n.site, outs: n.outs, steps: []step{{&fused, all}}}) != nil {
+	if e.launch(&node{op: n.op, site: n.site, outs: n.outs, steps: []step{{&fused, all}}, number: n.number}) != nil {
+		e.plans.tape.fail()
 		return false // the operators one by one will say which of them is wrong
 	}
 	e.finish(n, nil)

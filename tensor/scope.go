@@ -28,7 +28,7 @@ type Scope struct {
 	noCast   bool
 	redirect *Scope // where results go while a backward pass runs
 	observer *observation
-	origin   site // of the operator whose gradient is being computed: its place is the one that errors name
+	origin   *site // of the operator whose gradient is being computed: its place is the one that errors name
 
 	originModule string // the layer of that operator, if it was observed
 }

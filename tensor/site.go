@@ -7,25 +7,22 @@ import (
 	"sync/atomic"
 )
 
-// site is a place in the program, as return addresses: cheap to take, looked up only for a message.
-type site []uintptr
-
 // maxFrames bounds the calls that a site remembers.
 const maxFrames = 24
 
-// knownSite is a site by the addresses on the stack. An operator is called from the same places again and again, and walking the
-// frame pointers is much cheaper than [runtime.Callers], which expands inlined calls.
-type knownSite struct {
-	n    int
-	pcs  [maxFrames]uintptr
-	site site
+// site is a place in the program: cheap to take, looked up only for a message. An operator is called from the same places again and
+// again, and walking the frame pointers is much cheaper than [runtime.Callers], which expands inlined calls.
+type site struct {
+	n       int
+	stack   [maxFrames]uintptr // the return addresses by which it is found
+	callers []uintptr          // those of runtime.Callers
 }
 
 // knownSites are found by a hash of the addresses; an entry makes way for another one with the same place.
-var knownSites [1024]atomic.Pointer[knownSite]
+var knownSites [1024]atomic.Pointer[site]
 
 // here takes the current place; skip counts the library's frames that are known to be above.
-func here(skip int) site {
+func here(skip int) *site {
 	var pcs [maxFrames]uintptr
 	n := frames(&pcs)
 	if n == 0 {
@@ -37,18 +34,19 @@ func here(skip int) site {
 		h ^= h >> 29
 	}
 	slot := &knownSites[h%uint64(len(knownSites))]
-	if k := slot.Load(); k != nil && k.n == n && k.pcs == pcs {
-		return k.site
+	if k := slot.Load(); k != nil && k.n == n && k.stack == pcs {
+		return k
 	}
 	s := callers(skip + 1)
-	slot.Store(&knownSite{n, pcs, s})
+	s.n, s.stack = n, pcs
+	slot.Store(s)
 	return s
 }
 
-func callers(skip int) site {
+func callers(skip int) *site {
 	var pcs [maxFrames]uintptr
 	n := runtime.Callers(skip+2, pcs[:])
-	return append(site(nil), pcs[:n]...)
+	return &site{callers: append([]uintptr(nil), pcs[:n]...)}
 }
 
 const modulePath = "github.com/anygpu/anygpu/"
@@ -68,11 +66,11 @@ func insideLibrary(f runtime.Frame) bool {
 }
 
 // resolve returns the file (without folder) and line of the first frame outside the library.
-func (s site) resolve() (file string, line int) {
-	if len(s) == 0 {
+func (s *site) resolve() (file string, line int) {
+	if s == nil || len(s.callers) == 0 {
 		return "", 0
 	}
-	frames := runtime.CallersFrames(s)
+	frames := runtime.CallersFrames(s.callers)
 	for {
 		f, more := frames.Next()
 		if f.File != "" && !insideLibrary(f) {

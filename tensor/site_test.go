@@ -6,15 +6,15 @@ import (
 )
 
 //go:noinline
-func siteDirect(n int) []site {
-	var out []site
+func siteDirect(n int) []*site {
+	var out []*site
 	for range n {
 		out = append(out, here(0))
 	}
 	return out
 }
 
-func siteInlined() site { return here(0) }
+func siteInlined() *site { return here(0) }
 
 // TestSiteIsThatOfCallers holds the sites that frame pointers find against those of the runtime, also through inlined functions, at their
 // first use and later, and from several goroutines.
@@ -27,20 +27,20 @@ func TestSiteIsThatOfCallers(t *testing.T) {
 			t.Errorf("here is %s:%d, not %s:%d", gf, gl, wf, wl)
 		}
 	}
-	for i, f := range []func() site{siteInlined, func() site { return siteInlined() }, func() site { return siteDirect(1)[0] }} {
+	for i, f := range []func() *site{siteInlined, func() *site { return siteInlined() }, func() *site { return siteDirect(1)[0] }} {
 		first, second := f(), f()
 		if _, line := first.resolve(); line == 0 {
 			t.Errorf("case %d: no line", i)
 		}
-		if a, b := first, second; slices.Equal(a, b) {
+		if slices.Equal(first.callers, second.callers) {
 			t.Errorf("case %d: calls in two places are told apart by nothing", i)
 		}
 	}
 	same := siteDirect(2)
-	if !slices.Equal(same[0], same[1]) || frames(new([maxFrames]uintptr)) > 0 && &same[0][0] != &same[1][0] {
+	if !slices.Equal(same[0].callers, same[1].callers) || frames(new([maxFrames]uintptr)) > 0 && same[0] != same[1] {
 		t.Error("a place that was seen before is taken again")
 	}
-	done := make(chan site)
+	done := make(chan *site)
 	for range 4 {
 		go func() { done <- siteInlined() }()
 	}
@@ -49,7 +49,7 @@ func TestSiteIsThatOfCallers(t *testing.T) {
 			t.Errorf("in a goroutine: %s:%d", file, line)
 		}
 	}
-	deep := func() (s site) {
+	deep := func() (s *site) {
 		var f func(n int)
 		f = func(n int) {
 			if n > 0 {
@@ -61,8 +61,8 @@ func TestSiteIsThatOfCallers(t *testing.T) {
 		f(100)
 		return s
 	}()
-	if file, _ := deep.resolve(); file != "site_test.go" || len(deep) > maxFrames {
-		t.Errorf("deep: %s, %d frames", file, len(deep))
+	if file, _ := deep.resolve(); file != "site_test.go" || len(deep.callers) > maxFrames {
+		t.Errorf("deep: %s, %d frames", file, len(deep.callers))
 	}
 }
 

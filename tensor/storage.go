@@ -28,6 +28,9 @@ type storage struct {
 	writes  uint32  // updates in place that were recorded
 	written uint32  // of them, those that were launched
 
+	epoch uint64 // when slot was given
+	slot  int32  // its number in the planner's description
+
 	own    memory  // where mem points to
 	first  ref     // the first tensor's claim
 	taken  bool    // first is in use; set before the storage is shared
@@ -45,7 +48,7 @@ type record struct {
 	node
 	step [1]step
 	outs [1]*storage
-	bufs [4]binding
+	bufs [3]binding
 }
 
 // claim returns a claim for a new tensor.
@@ -114,6 +117,9 @@ func (st *storage) drop() {
 		return
 	}
 	n.dead = true
+	if t := st.eng.plans.tape; t != nil {
+		t.node(planDie, n)
+	}
 	n.releaseInputs()
 }
 

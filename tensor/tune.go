@@ -39,6 +39,7 @@ func SetTuning(dev backend.Device, on bool) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.tune.on = on
+	e.plans.forget() // they have the variants of before
 	return nil
 }
 

@@ -83,7 +83,7 @@ func (d *Device) Compile(k *ir.Kernel) (backend.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.info, err)
 	}
-	return &program{d: d, kernel: k, run: run}, nil
+	return &program{d: d, kernel: k, globals: k.Globals(), run: run}, nil
 }
 
 func (d *Device) checkLimits(k *ir.Kernel) error {

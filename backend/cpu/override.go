@@ -36,7 +36,7 @@ func (d *Device) Override(k *ir.Kernel) (backend.Program, error) {
 	if run == nil {
 		return nil, nil
 	}
-	return &program{d: d, kernel: k, run: func(_ [3]int, buffers [][]byte, params []uint32) error {
+	return &program{d: d, kernel: k, globals: k.Globals(), run: func(_ [3]int, buffers [][]byte, params []uint32) error {
 		if err := run(buffers, params); err != nil {
 			return fmt.Errorf("kernel %s: %w", k.Name, err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/anygpu/anygpu/backend"
@@ -17,6 +16,8 @@ type program struct {
 	kernel *ir.Kernel
 	run    func(groups [3]int, buffers [][]byte, params []uint32) error
 	freed  bool // guarded by d.mu
+
+	globals []*ir.Mem // of the kernel
 }
 
 // Free forgets the program; pending submissions keep what they use.
@@ -54,9 +55,14 @@ func (d *Device) Submit(batch []backend.Launch) (backend.Fence, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	s := &submission{d: d, done: make(chan struct{})}
+	s := &submission{d: d, done: make(chan struct{}), work: make([]work, 0, len(batch))}
+	params, buffers := 0, 0
+	for _, l := range batch {
+		params, buffers = params+len(l.Params), buffers+len(l.Buffers)
+	}
+	room := room{make([]uint32, params), make([][]byte, buffers)}
 	for i, l := range batch {
-		w, err := d.prepare(l)
+		w, err := d.prepare(l, &room)
 		if err != nil {
 			return nil, fmt.Errorf("%s: launch %d: %w", d.info, i, err)
 		}
@@ -80,43 +86,51 @@ func (d *Device) Submit(batch []backend.Launch) (backend.Fence, error) {
 	return s, nil
 }
 
+// room is for the parameters and buffers of a batch's launches.
+type room struct {
+	params  []uint32
+	buffers [][]byte
+}
+
 // prepare holds a launch against its program. d.mu is held.
-func (d *Device) prepare(l backend.Launch) (work, error) {
+func (d *Device) prepare(l backend.Launch, r *room) (work, error) {
 	p, ok := l.Program.(*program)
 	if !ok || p.d != d {
 		return work{}, fmt.Errorf("a %T is no program of this device", l.Program)
 	}
-	name := "kernel " + p.kernel.Name
+	name := p.kernel.Name
 	if p.freed {
-		return work{}, errors.New(name + ": its program was freed")
+		return work{}, fmt.Errorf("kernel %s: its program was freed", name)
 	}
 	for i, g := range l.Groups {
 		if most := d.info.Caps.MaxGroups[i]; g < 0 || g > most {
-			return work{}, fmt.Errorf("%s: %d groups in dimension %d, where 0 to %d are possible", name, g, i, most)
+			return work{}, fmt.Errorf("kernel %s: %d groups in dimension %d, where 0 to %d are possible", name, g, i, most)
 		}
 	}
 	if len(l.Params) != len(p.kernel.Params) {
-		return work{}, fmt.Errorf("%s: %d parameters were given, it has %d", name, len(l.Params), len(p.kernel.Params))
+		return work{}, fmt.Errorf("kernel %s: %d parameters were given, it has %d", name, len(l.Params), len(p.kernel.Params))
 	}
-	mems := p.kernel.Globals()
+	mems := p.globals
 	if len(l.Buffers) != len(mems) {
-		return work{}, fmt.Errorf("%s: %d buffers were given, it has %d", name, len(l.Buffers), len(mems))
+		return work{}, fmt.Errorf("kernel %s: %d buffers were given, it has %d", name, len(l.Buffers), len(mems))
 	}
-	w := work{program: p, groups: l.Groups, params: slices.Clone(l.Params), buffers: make([][]byte, len(mems)), timing: l.Timing}
+	w := work{program: p, groups: l.Groups, params: r.params[:len(l.Params):len(l.Params)], buffers: r.buffers[:len(mems):len(mems)], timing: l.Timing}
+	r.params, r.buffers = r.params[len(w.params):], r.buffers[len(mems):]
+	copy(w.params, l.Params)
 	for i, r := range l.Buffers {
 		b, ok := r.Buffer.(*buffer)
-		where := fmt.Sprintf("%s: buffer %d (%s)", name, i, mems[i].Name)
+		where := func() string { return fmt.Sprintf("kernel %s: buffer %d (%s)", name, i, mems[i].Name) } // for errors alone
 		switch {
 		case !ok || b.d != d:
-			return work{}, fmt.Errorf("%s: a %T is no buffer of this device", where, r.Buffer)
+			return work{}, fmt.Errorf("%s: a %T is no buffer of this device", where(), r.Buffer)
 		case b.mem == nil:
-			return work{}, errors.New(where + " was freed")
+			return work{}, errors.New(where() + " was freed")
 		case r.Offset < 0 || r.Offset%offsetAlign != 0:
-			return work{}, fmt.Errorf("%s: offset %d is no multiple of %d", where, r.Offset, offsetAlign)
+			return work{}, fmt.Errorf("%s: offset %d is no multiple of %d", where(), r.Offset, offsetAlign)
 		case r.Size <= 0 || r.Size%4 != 0:
-			return work{}, fmt.Errorf("%s: size %d is no positive multiple of 4", where, r.Size)
+			return work{}, fmt.Errorf("%s: size %d is no positive multiple of 4", where(), r.Size)
 		case r.Size > b.size || r.Offset > b.size-r.Size:
-			return work{}, fmt.Errorf("%s: bytes %d to %d are beyond its %d bytes", where, r.Offset, r.Offset+r.Size, b.size)
+			return work{}, fmt.Errorf("%s: bytes %d to %d are beyond its %d bytes", where(), r.Offset, r.Offset+r.Size, b.size)
 		}
 		w.buffers[i] = b.mem[r.Offset : r.Offset+r.Size]
 	}

@@ -1,0 +1,126 @@
+package tensor
+
+import (
+	"bytes"
+	"hash/maphash"
+
+	"github.com/anygpu/anygpu/backend"
+	"github.com/anygpu/anygpu/shaders/lib"
+)
+
+// A plan is what the scheduler did with the nodes of a flush, written down as the few things that have an effect: memory taken, kernels
+// launched, claims given up. A flush that looks the same in all that the scheduler looks at (see [planner.describe]) does the same
+// things with other storages, so that a training step that was seen before is neither scheduled nor compiled again. Descriptions are
+// compared as a whole; the hash only finds them.
+//
+// The first flush of a kind only leaves its hash, the second is written down, the third and later ones use the plan.
+type plan struct {
+	description []byte
+	ops         []planOp
+	launches    []planLaunch
+	bindings    int // of all launches
+	scratch     int
+	stats       LaunchStats        // what the scheduler counted, but for what is counted again
+	gens        []*lib.Elementwise // held so that no other kernel gets the address of one in the description
+}
+
+// planOp is one effect. a is a node's place in the flush, a storage's number in the description, a scratch memory's number or a launch's.
+type planOp struct {
+	kind planKind
+	a, b int32
+	size int64
+}
+
+type planKind uint8
+
+const (
+	planAlloc     planKind = iota // storage a gets memory
+	planScratch                   // scratch memory a of size bytes
+	planUnscratch                 // scratch memory a is given back
+	planLaunchOne                 // launch a
+	planStep                      // step b of node a, whose kernels depend on more than the description has
+	planUnclaimed                 // storage a is freed if nobody claims it
+	planFinish                    // node a gives up its operands
+	planAbsorb                    // the same if its result was written or nobody claims it; else it becomes a recipe
+	planDie                       // node a is not needed any more
+	planWrote                     // node a's updates in place were launched
+)
+
+// planLaunch is a launch without its buffers.
+type planLaunch struct {
+	launch backend.Launch
+	bufs   []planBinding
+	nodes  []int32 // that it computes
+}
+
+// planBinding is a buffer of a launch: a storage's memory, or a scratch memory ^slot.
+type planBinding struct {
+	slot   int32
+	offset int64
+}
+
+// Bounds of what is kept. Programs that are always different start anew.
+const (
+	maxPlanBytes = 32 << 20 // of descriptions
+	maxPlansSeen = 1 << 14
+)
+
+// planner finds and keeps an engine's plans; all of it is guarded by the engine's mutex.
+type planner struct {
+	seed  maphash.Seed
+	seen  map[uint64]struct{} // hashes of flushes that have no plan
+	plans map[uint64][]*plan
+	bytes int
+
+	epoch uint64     // of the numbers that storages have
+	slots []*storage // by number
+	code  []byte
+	types coders
+	tape  *tape // while a plan is written
+}
+
+func newPlanner() planner {
+	return planner{seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}, plans: map[uint64][]*plan{}, types: coders{}}
+}
+
+// forget drops all plans.
+func (p *planner) forget() { *p = newPlanner() }
+
+// runPending schedules and launches nodes, by a plan if there is one; e.mu is held.
+func (e *engine) runPending(nodes []*node) {
+	p := &e.plans
+	if !e.sched.on || e.prof != nil || e.tune.on || p.tape != nil || !p.describe(nodes) {
+		e.schedule(nodes)
+		return
+	}
+	defer func() { // no storage is held longer than its tensors want
+		clear(p.slots)
+		p.slots = p.slots[:0]
+	}()
+	h := maphash.Bytes(p.seed, p.code)
+	for _, pl := range p.plans[h] {
+		if bytes.Equal(pl.description, p.code) {
+			e.runPlan(pl, nodes)
+			return
+		}
+	}
+	if _, again := p.seen[h]; !again {
+		if len(p.seen) >= maxPlansSeen {
+			clear(p.seen)
+		}
+		p.seen[h] = struct{}{}
+		e.schedule(nodes)
+		return
+	}
+	t := e.newTape(nodes)
+	p.tape = t
+	e.schedule(nodes)
+	p.tape = nil
+	if pl := t.finish(e); pl != nil {
+		if p.bytes += len(pl.description); p.bytes > maxPlanBytes {
+			clear(p.plans)
+			p.bytes = len(pl.description)
+		}
+		p.plans[h] = append(p.plans[h], pl)
+	}
+}
