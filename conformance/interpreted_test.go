@@ -9,10 +9,8 @@ import (
 	"github.com/anygpu/anygpu/shaders/jit"
 )
 
-// interpreted are the reasons for which the CPU device interprets kernels of operators. The list is to shrink.
-var interpreted = regexp.MustCompile(`(the device has no \w+ of f64|exp of f64(x\d+)?|(div|rem) of i64(x\d+)?)$`)
-
-// TestInterpretedKernels: where there is machine code, all kernels of the operators have some but those of the list.
+// TestInterpretedKernels: where there is machine code, all kernels of the operators have some. One that is interpreted computes math functions to other
+// bits, so that results would depend on what is fused.
 func TestInterpretedKernels(t *testing.T) {
 	if err := jit.Available(); err != nil {
 		t.Skip(err)
@@ -24,11 +22,6 @@ func TestInterpretedKernels(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, why := range d.Interpreted() {
-		if !interpreted.MatchString(why.Error()) {
-			t.Errorf("kernel %s is interpreted: %v", name, why)
-		}
-	}
-	if len(d.Interpreted()) == 0 {
-		t.Error("no kernel is interpreted: shorten the list")
+		t.Errorf("kernel %s is interpreted: %v", name, why)
 	}
 }
