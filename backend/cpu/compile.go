@@ -39,19 +39,19 @@ func (d *Device) compile(k *ir.Kernel) (runner, error) { return d.compileOn(k, d
 // compileOn is compile for the workers of a pool: a native program may be one of many workers itself.
 func (d *Device) compileOn(k *ir.Kernel, pool *interp.Pool) (runner, error) {
 	if !d.code {
-		return interpreter(k, pool)
+		return d.interpreter(k, pool)
 	}
 	p, err := jit.Compile(k)
 	if errors.Is(err, jit.ErrUnsupported) {
 		d.mu.Lock()
 		d.interpreted[k.Name] = err
 		d.mu.Unlock()
-		return interpreter(k, pool)
+		return d.interpreter(k, pool)
 	}
 	if err != nil {
 		return nil, err
 	}
-	fallback := sync.OnceValues(func() (runner, error) { return interpreter(k, pool) })
+	fallback := sync.OnceValues(func() (runner, error) { return d.interpreter(k, pool) })
 	return func(groups [3]int, buffers [][]byte, params []uint32) error {
 		if p.Fits(buffers) {
 			return p.Run(groups, buffers, params, pool)
@@ -64,12 +64,30 @@ func (d *Device) compileOn(k *ir.Kernel, pool *interp.Pool) (runner, error) {
 	}, nil
 }
 
-func interpreter(k *ir.Kernel, pool *interp.Pool) (runner, error) {
-	p, err := interp.Compile(k)
+func (d *Device) interpreter(k *ir.Kernel, pool *interp.Pool) (runner, error) {
+	p, err := d.program(k)
 	if err != nil {
 		return nil, err
 	}
 	return func(groups [3]int, buffers [][]byte, params []uint32) error {
 		return p.Run(groups, buffers, params, pool)
 	}, nil
+}
+
+// program compiles a kernel for the block executor. Where the device has machine code, functions of F64 are those that machine code uses, so that
+// a kernel gives the same bits whichever runs it.
+func (d *Device) program(k *ir.Kernel) (*interp.Program, error) {
+	c := ir.InterpCaps()
+	c.NativeMath64 = jit.NativeMath64()
+	other := false
+	k.Walk(func(in *ir.Instr) {
+		other = other || in.Op.IsMath() && in.Type.Kind == ir.F64 && !c.NativeMath64.Has(in.Op)
+	})
+	if d.code && other {
+		var err error
+		if k, err = ir.Lower(k, c); err != nil {
+			return nil, err
+		}
+	}
+	return interp.Compile(k)
 }

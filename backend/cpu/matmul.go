@@ -23,13 +23,13 @@ func newMatMul(spec *lib.MatMul, pool *interp.Pool, d *Device) (native, error) {
 	case ir.F32:
 		return newFloatMatMul(spec, pool, d)
 	case ir.F64:
-		return matMulOf(spec, pool, acc, ddot)
+		return matMulOf(spec, pool, d, acc, ddot)
 	case ir.I32:
-		return matMulOf(spec, pool, acc, dot[int32])
+		return matMulOf(spec, pool, d, acc, dot[int32])
 	case ir.U32:
-		return matMulOf(spec, pool, acc, dot[uint32])
+		return matMulOf(spec, pool, d, acc, dot[uint32])
 	case ir.I64:
-		return matMulOf(spec, pool, acc, dot[int64])
+		return matMulOf(spec, pool, d, acc, dot[int64])
 	}
 	return nil, nil
 }
@@ -55,14 +55,14 @@ type matMul[T element] struct {
 	finish *interp.Program // from the accumulated kind to the output: epilogue and conversion; nil if there are none
 }
 
-func matMulOf[T element](spec *lib.MatMul, pool *interp.Pool, acc ir.Kind, dot func(x, y []T) T) (native, error) {
+func matMulOf[T element](spec *lib.MatMul, pool *interp.Pool, d *Device, acc ir.Kind, dot func(x, y []T) T) (native, error) {
 	m := &matMul[T]{spec: spec, acc: acc, pool: pool, dot: dot}
 	if spec.Epilogue != nil || spec.Out != acc {
 		k, err := finishKernel(spec, acc)
 		if err != nil {
 			return nil, err
 		}
-		if m.finish, err = interp.Compile(k); err != nil {
+		if m.finish, err = d.program(k); err != nil {
 			return nil, err
 		}
 	}

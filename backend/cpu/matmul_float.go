@@ -32,7 +32,7 @@ func newFloatMatMul(spec *lib.MatMul, pool *interp.Pool, d *Device) (native, err
 		if err != nil {
 			return nil, err
 		}
-		if m.finish, err = interp.Compile(k); err != nil {
+		if m.finish, err = d.program(k); err != nil {
 			return nil, err
 		}
 	}

@@ -10,7 +10,7 @@ type Caps struct {
 	MaxLanes     int     // widest vector value (4 in Vulkan, 16 in OpenCL)
 	NativeMath   MathSet // math functions of F32 (and of F16, which are computed in F32)
 	NativeMath64 MathSet // math functions of F64
-	FMA          bool    // Fma is one instruction and rounds once: the replacements of math functions use it
+	FMA          bool    // Fma is one instruction and rounds once: the replacements of math functions of F32 use it
 
 	MaxInvocations int    // invocations in a workgroup
 	MaxLocal       [3]int // workgroup size in each dimension

@@ -50,7 +50,7 @@ func (r *rewriter) math64(in *Instr) Value {
 		r.unsupported(in, "64-bit integers, which "+in.Op.String()+" of f64 needs")
 		return xs[0]
 	}
-	return fill(mathBuilder64{Builder: r.Builder, lanes: in.Type.Lanes, fma: r.caps.FMA}, xs...)
+	return fill(mathBuilder64{Builder: r.Builder, lanes: in.Type.Lanes}, xs...)
 }
 
 // polyfills has the replacements, of F32 with any number of lanes.

@@ -4,9 +4,10 @@ import "math"
 
 //go:generate go run ./internal/coeffs
 
-// mathBuilder64 writes math functions of F64 values with any number of lanes, to at most 2.5 ULP. Like [mathBuilder] they
-// use + - * /, square root, comparisons of numbers and integer operations on the bits, here 64-bit integers; a device with
-// fused operations ([Caps].FMA) gets polynomials of them. Additions round to nearest (see nearest).
+// mathBuilder64 writes math functions of F64 values with any number of lanes, to at most 2 ULP. Like [mathBuilder] they
+// use + - * /, square root, comparisons of numbers and integer operations on the bits, here 64-bit integers. They use no
+// fused operations even where there are some: all devices, and both executors of the CPU, give the same bits. Additions
+// round to nearest (see nearest).
 //
 // Where an error would be multiplied, values are sums of two numbers: see high, and Dekker, "A floating-point technique
 // for extending the available precision", 1971. Argument reductions and formulas are those of Muller, "Elementary
@@ -14,7 +15,6 @@ import "math"
 type mathBuilder64 struct {
 	*Builder
 	lanes int
-	fma   bool
 }
 
 const (
@@ -57,9 +57,6 @@ func (m mathBuilder64) number(x Value) Value {
 
 // mulAdd returns x*y + z.
 func (m mathBuilder64) mulAdd(x, y, z Value) Value {
-	if m.fma {
-		return m.Fma(x, y, z)
-	}
 	return m.Add(m.Mul(x, y), z)
 }
 

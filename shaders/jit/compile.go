@@ -14,11 +14,16 @@ type machineCode struct {
 	kernel *ir.Kernel // lowered
 }
 
+// NativeMath64 returns the math functions of F64 that have instructions. The others are those of ir.Lower.
+func NativeMath64() ir.MathSet {
+	return ir.MathOps(ir.OpSqrt, ir.OpFloor, ir.OpCeil, ir.OpTrunc, ir.OpRound)
+}
+
 // caps is what the generator can do: no math functions but those with instructions or short sequences.
 func caps(k *ir.Kernel) ir.Caps {
 	c := ir.InterpCaps()
 	c.NativeMath = ir.MathOps(ir.OpSqrt, ir.OpExp, ir.OpFloor, ir.OpCeil, ir.OpTrunc, ir.OpRound)
-	c.NativeMath64 = c.NativeMath.Without(ir.OpExp)
+	c.NativeMath64 = NativeMath64()
 	c.FMA = true
 	wide := false
 	k.Walk(func(in *ir.Instr) {
