@@ -327,19 +327,29 @@ func (g *cluster) addValue(st *storage, perRow bool) {
 
 // repeat takes value v of a uniform cluster, with what it is computed from, into g and returns its number there.
 func (g *cluster) repeat(from *cluster, v int) int {
+	return g.repeated(from, v, make([]int, len(from.members)))
+}
+
+// repeated is repeat; taken has the first value in g of each member of from that was taken, plus 1.
+func (g *cluster) repeated(from *cluster, v int, taken []int) int {
 	i := 0
 	for i+1 < len(from.members) && from.members[i+1].val <= v {
 		i++
 	}
 	m := from.members[i]
-	for _, have := range g.members {
-		if have.n == nil && have.gen == m.gen {
-			return have.val + v - m.val
-		}
+	if taken[i] > 0 {
+		return taken[i] - 1 + v - m.val
 	}
 	wires := make([]int, 0, len(m.gen.In))
 	for _, w := range from.wires[m.wire : m.wire+len(m.gen.In)] {
-		wires = append(wires, ^g.repeat(from, ^w)) // uniform clusters have no operands in memory
+		wires = append(wires, ^g.repeated(from, ^w, taken)) // uniform clusters have no operands in memory
+	}
+	for _, have := range g.members {
+		// Applications of an operator to one layout share gen: the operands tell them apart.
+		if have.n == nil && have.gen == m.gen && slices.Equal(g.wires[have.wire:have.wire+len(wires)], wires) {
+			taken[i] = have.val + 1
+			return have.val + v - m.val
+		}
 	}
 	g.repeats = true
 	copied := member{gen: m.gen, wire: len(g.wires), val: len(g.values)}
@@ -350,6 +360,7 @@ func (g *cluster) repeat(from *cluster, v int) int {
 	}
 	g.members = append(g.members, copied)
 	g.scalars += len(m.gen.Scalars)
+	taken[i] = copied.val + 1
 	return copied.val + v - m.val
 }
 
