@@ -20,12 +20,12 @@ type PerfReport struct {
 type PerfRow struct {
 	Op             string  `json:"op"`
 	Case           string  `json:"case"`
-	Seconds        float64 `json:"seconds"` // of one application, the median
-	BytesPerSecond float64 `json:"bytes_per_second"`
-	FLOPS          float64 `json:"flops"`         // 0 where the operator's work is not known
-	OfCopy         float64 `json:"of_copy"`       // BytesPerSecond over the device's copy bandwidth
-	OfProduct      float64 `json:"of_product"`    // FLOPS over the device's product rate
-	Launches       float64 `json:"launches_each"` // kernels an application takes
+	Seconds        float64 `json:"seconds"`          // of one application, the median
+	BytesPerSecond float64 `json:"bytes_per_second"` // operands and results, each once; 0 where these are too small to tell
+	FLOPS          float64 `json:"flops"`            // 0 where the operator's work is not known
+	OfCopy         float64 `json:"of_copy"`          // BytesPerSecond over the device's copy bandwidth
+	OfProduct      float64 `json:"of_product"`       // FLOPS over the device's product rate
+	Launches       float64 `json:"launches_each"`    // kernels an application takes
 }
 
 // perfSizes are the elements of elementwise operands.
@@ -36,6 +36,38 @@ func perfSizes(quick bool) []int {
 	return []int{1 << 12, 1 << 18, 1 << 22}
 }
 
+// perfLeastBytes is how much an application must read and write for a rate.
+const perfLeastBytes = 64 << 10
+
+// perfLarge are operands of a size that training has, for operators whose samples are small.
+var perfLarge = map[string]struct {
+	name   string
+	shapes [][]int
+	attrs  tensor.Attrs
+}{
+	"matmul":      {"[512 512] [512 512]", [][]int{{512, 512}, {512, 512}}, nil},
+	"linear":      {"[256 784] to 512", [][]int{{256, 784}, {512, 784}, {512}}, nil},
+	"conv2d":      {"[16 32 32 32], 64 of 3x3", [][]int{{16, 32, 32, 32}, {64, 32, 3, 3}, {64}}, tensor.Attrs{"padding": 1}},
+	"max_pool2d":  {"[16 32 32 32], 2x2", [][]int{{16, 32, 32, 32}}, tensor.Attrs{"kernel_size": 2}},
+	"softmax":     {"[2048 512]", [][]int{{2048, 512}}, tensor.Attrs{"dim": 1}},
+	"log_softmax": {"[2048 512]", [][]int{{2048, 512}}, tensor.Attrs{"dim": 1}},
+	"layer_norm":  {"[2048 512]", [][]int{{2048, 512}, {512}, {512}}, nil},
+	"sum":         {"[2048 512], rows", [][]int{{2048, 512}}, tensor.Attrs{"dims": []int{1}}},
+	"mean":        {"[2048 512], columns", [][]int{{2048, 512}}, tensor.Attrs{"dims": []int{0}}},
+	"amax":        {"[2048 512], rows", [][]int{{2048, 512}}, tensor.Attrs{"dims": []int{1}}},
+	"cumsum":      {"[2048 512], rows", [][]int{{2048, 512}}, tensor.Attrs{"dim": 1}},
+	"cat":         {"2 of [1024 512]", [][]int{{1024, 512}, {1024, 512}}, tensor.Attrs{"dim": 0}},
+}
+
+// perfArray makes numbers between -1 and 1.
+func perfArray(shape ...int) tensor.Array {
+	a := tensor.Array{Shape: shape, Data: make([]float64, tensor.Numel(shape)), DType: tensor.Float32}
+	for i := range a.Data {
+		a.Data[i] = float64(i*37%128-64) / 64
+	}
+	return a
+}
+
 // perf measures the device and its operators.
 func perf(e *env) (*PerfReport, error) {
 	r := &PerfReport{ProductSize: 512}
@@ -44,24 +76,9 @@ func perf(e *env) (*PerfReport, error) {
 	}
 	n := perfSizes(e.opts.Quick)
 	largest := n[len(n)-1]
-	best, err := e.time(func(s *tensor.Scope) func() *tensor.Tensor {
-		x := s.Full(tensor.Float32, 1, largest)
-		return func() *tensor.Tensor { return x.Clone() }
-	})
-	if err != nil {
-		return nil, fmt.Errorf("copy: %w", err)
+	if err := r.measureDevice(e, largest); err != nil {
+		return nil, err
 	}
-	r.CopyBytesPerSecond = 8 * float64(largest) / best.best
-	best, err = e.time(func(s *tensor.Scope) func() *tensor.Tensor {
-		a := s.Full(tensor.Float32, 0.5, r.ProductSize, r.ProductSize)
-		return func() *tensor.Tensor { return a.MatMul(a) }
-	})
-	if err != nil {
-		return nil, fmt.Errorf("matmul: %w", err)
-	}
-	size := float64(r.ProductSize)
-	r.ProductFLOPS = 2 * size * size * size / best.best
-
 	type job struct {
 		op    *tensor.OpInfo
 		name  string
@@ -70,6 +87,13 @@ func perf(e *env) (*PerfReport, error) {
 	}
 	var jobs []job
 	for _, op := range tensor.Ops() {
+		if l, ok := perfLarge[op.Name]; ok && (e.opts.Case == nil || e.opts.Case.MatchString(op.Name)) {
+			in := make([]tensor.Array, len(l.shapes))
+			for k, shape := range l.shapes {
+				in[k] = perfArray(shape...)
+			}
+			jobs = append(jobs, job{op, l.name, in, l.attrs})
+		}
 		if op.Call == nil || op.Kind == tensor.KindRandom || e.opts.Case != nil && !e.opts.Case.MatchString(op.Name) {
 			continue
 		}
@@ -114,14 +138,50 @@ func perf(e *env) (*PerfReport, error) {
 		bytes += float64(out.Numel() * out.DType().Size())
 		sec := took.median
 		row := PerfRow{Op: j.op.Name, Case: j.name, Seconds: sec, BytesPerSecond: bytes / sec, Launches: took.launches}
-		row.OfCopy = row.BytesPerSecond / r.CopyBytesPerSecond
+		if bytes < perfLeastBytes {
+			// Its time is that of the launch: a rate would say nothing.
+			row.BytesPerSecond = 0
+			r.Rows = append(r.Rows, row)
+			continue
+		}
 		if f := flopsOf(j.op, j.in, out); f > 0 {
 			row.FLOPS = f / sec
-			row.OfProduct = row.FLOPS / r.ProductFLOPS
 		}
 		r.Rows = append(r.Rows, row)
 	}
+	// Again, for a device that was cold or busy before.
+	if err := r.measureDevice(e, largest); err != nil {
+		return nil, err
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		row.OfCopy, row.OfProduct = row.BytesPerSecond/r.CopyBytesPerSecond, row.FLOPS/r.ProductFLOPS
+	}
 	return r, nil
+}
+
+// measureDevice measures copies of n elements and a product, and keeps the best rates.
+func (r *PerfReport) measureDevice(e *env, n int) error {
+	for range 3 {
+		t, err := e.time(func(s *tensor.Scope) func() *tensor.Tensor {
+			x := place(s, perfArray(n), contiguous) // not a constant, which would be written and not read
+			return func() *tensor.Tensor { return x.Clone() }
+		})
+		if err != nil {
+			return fmt.Errorf("copy: %w", err)
+		}
+		r.CopyBytesPerSecond = max(r.CopyBytesPerSecond, 8*float64(n)/t.best)
+		t, err = e.time(func(s *tensor.Scope) func() *tensor.Tensor {
+			a := place(s, perfArray(r.ProductSize, r.ProductSize), contiguous)
+			return func() *tensor.Tensor { return a.MatMul(a) }
+		})
+		if err != nil {
+			return fmt.Errorf("matmul: %w", err)
+		}
+		size := float64(r.ProductSize)
+		r.ProductFLOPS = max(r.ProductFLOPS, 2*size*size*size/t.best)
+	}
+	return nil
 }
 
 // flopsOf counts the floating-point operations of products; of others it returns 0.

@@ -231,10 +231,8 @@ func (r *Report) htmlMissing() []htmlMissing {
 func (r *Report) htmlPerf() htmlPerf {
 	h := htmlPerf{Device: r.Device.Device, Copy: fmt.Sprintf("%.2f GB/s", r.Perf.CopyBytesPerSecond/1e9), Product: fmt.Sprintf("%.2f GFLOP/s", r.Perf.ProductFLOPS/1e9), ProductSize: r.Perf.ProductSize}
 	for _, row := range r.Perf.Rows {
-		hr := htmlPerfRow{Op: row.Op, Case: row.Case, Time: fmt.Sprintf("%.1f µs", row.Seconds*1e6), GBs: fmt.Sprintf("%.2f", row.BytesPerSecond/1e9), OfCopy: fmt.Sprintf("%.0f%%", 100*row.OfCopy), GFLOPs: "–", OfProduct: "–"}
-		if row.FLOPS > 0 {
-			hr.GFLOPs, hr.OfProduct = fmt.Sprintf("%.2f", row.FLOPS/1e9), fmt.Sprintf("%.0f%%", 100*row.OfProduct)
-		}
+		c := row.cells()
+		hr := htmlPerfRow{Op: row.Op, Case: row.Case, Time: c.time, GBs: c.gbs, OfCopy: c.ofCopy, GFLOPs: c.gflops, OfProduct: c.ofProduct}
 		h.Rows = append(h.Rows, hr)
 	}
 	return h

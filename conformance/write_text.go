@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 )
 
 // Reports are the outcomes of runs on several devices.
@@ -130,18 +129,30 @@ func (r *Report) writePerf(sb *strings.Builder) {
 	if p == nil {
 		return
 	}
-	fmt.Fprintf(sb, "  copy %.2f GB/s, float32 product of %d: %.2f GFLOP/s\n", p.CopyBytesPerSecond/1e9, p.ProductSize, p.ProductFLOPS/1e9)
+	fmt.Fprintf(sb, "  a copy on the device: %.2f GB/s, read and written; a float32 product of %d x %d matrices: %.2f GFLOP/s\n", p.CopyBytesPerSecond/1e9, p.ProductSize, p.ProductSize, p.ProductFLOPS/1e9)
 	tw := tabwriter.NewWriter(sb, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "  operator\tcase\ttime\tGB/s\tof copy\tGFLOP/s\tof product\tkernels\t")
+	fmt.Fprintln(tw, "  operator\tcase\tus\tGB/s\tof copy\tGFLOP/s\tof product\tkernels\t")
 	for _, row := range p.Rows {
-		flops, of := "-", "-"
-		if row.FLOPS > 0 {
-			flops, of = fmt.Sprintf("%.2f", row.FLOPS/1e9), fmt.Sprintf("%.0f%%", 100*row.OfProduct)
-		}
-		fmt.Fprintf(tw, "  %s\t%s\t%s\t%.2f\t%.0f%%\t%s\t%s\t%.3g\t\n", row.Op, row.Case, time.Duration(row.Seconds*1e9).Round(100*time.Nanosecond),
-			row.BytesPerSecond/1e9, 100*row.OfCopy, flops, of, row.Launches)
+		c := row.cells()
+		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\t%.3g\t\n", row.Op, row.Case, c.time, c.gbs, c.ofCopy, c.gflops, c.ofProduct, row.Launches)
 	}
 	tw.Flush()
+	sb.WriteString("  us: of one application, the median; GB/s: operands and results, each counted once; kernels: launches of one application.\n" +
+		"  Above 100 % of the copy: the operands are in a cache. -: too small for a rate, its time is that of a launch; or no product.\n")
+}
+
+// perfCells are the figures of a row as text.
+type perfCells struct{ time, gbs, ofCopy, gflops, ofProduct string }
+
+func (row PerfRow) cells() perfCells {
+	c := perfCells{time: fmt.Sprintf("%.1f", row.Seconds*1e6), gbs: "-", ofCopy: "-", gflops: "-", ofProduct: "-"}
+	if row.BytesPerSecond > 0 {
+		c.gbs, c.ofCopy = fmt.Sprintf("%.2f", row.BytesPerSecond/1e9), fmt.Sprintf("%.0f%%", 100*row.OfCopy)
+	}
+	if row.FLOPS > 0 {
+		c.gflops, c.ofProduct = fmt.Sprintf("%.2f", row.FLOPS/1e9), fmt.Sprintf("%.0f%%", 100*row.OfProduct)
+	}
+	return c
 }
 
 // JUnit's XML, as CI systems read it: a testsuite for each device and suite.
