@@ -6,7 +6,7 @@ import "math"
 
 // mathBuilder64 writes math functions of F64 values with any number of lanes, to at most 2 ULP. Like [mathBuilder] they
 // use + - * /, square root, comparisons of numbers and integer operations on the bits, here 64-bit integers. They use no
-// fused operations even where there are some: all devices, and both executors of the CPU, give the same bits. Additions
+// fused operations even where there are some: devices whose division and square root are exact, and both executors of the CPU, give the same bits. Additions
 // round to nearest (see nearest).
 //
 // Where an error would be multiplied, values are sums of two numbers: see high, and Dekker, "A floating-point technique
