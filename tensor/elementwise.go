@@ -201,7 +201,7 @@ func applyElementwise(op *OpInfo, params []float64, in []*Tensor) *Tensor {
 func (e *Elementwise) record(c *call, a *applied, gen *lib.Elementwise, params []float64) *Tensor {
 	out := newTensor(c.eng.newStorage(a.dtype, Numel(a.shape)), a.shape, a.strides, 0, a.dtype, c.scope)
 	r := c.nodeFor(out)
-	r.shared = gen == a.gen
+	r.base = a.gen
 	bufs := r.bufs[:0]
 	for _, t := range c.in {
 		bufs = append(bufs, binding{st: t.ref.st})

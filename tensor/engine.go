@@ -88,8 +88,8 @@ type node struct {
 	alive int        // outs that are still claimed
 	dead  bool       // nobody needs the result
 
-	shared bool  // the only step's generator is one of an [applied]: equal calls have the very same
-	number int32 // its place in the planner's description
+	base   *lib.Elementwise // the generator of an [applied], from which that of the only step differs in the values of scalars at most; nil if there is none
+	number int32            // its place in the planner's description
 
 	cluster *cluster // the kernel that it waits to be part of, and the number of its first result there
 	value   int
@@ -329,6 +329,9 @@ func (e *engine) launch(n *node) error {
 				return errorOf(ErrFreed, "an operand's memory is gone")
 			}
 			regions[i] = b.region()
+		}
+		if g, ok := st.gen.(*lib.Elementwise); ok {
+			e.plans.tape.ends(source{n, g.ScalarBits})
 		}
 		end := e.plans.tape.step(e, n, k)
 		err := e.launchGen(st.gen, regions)

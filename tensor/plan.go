@@ -3,6 +3,7 @@ package tensor
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
 
 	"github.com/anygpu/anygpu/backend"
 	"github.com/anygpu/anygpu/shaders/lib"
@@ -20,7 +21,9 @@ type plan struct {
 	launches    []planLaunch
 	bindings    int // of all launches
 	scratch     int
-	stats       LaunchStats        // what the scheduler counted, but for what is counted again
+	stats       LaunchStats // what the scheduler counted, but for what is counted again
+	sources     []int32     // nodes whose scalars are parameters of launches, whatever their values are
+	fixed       []fixedScalars
 	gens        []*lib.Elementwise // held so that no other kernel gets the address of one in the description
 }
 
@@ -48,10 +51,33 @@ const (
 
 // planLaunch is a launch without its buffers.
 type planLaunch struct {
-	launch backend.Launch
-	bufs   []planBinding
-	nodes  []int32 // that it computes
+	launch  backend.Launch
+	bufs    []planBinding
+	nodes   []int32 // that it computes
+	patches []patch
 }
+
+// patch is where parameters of a launch, from at on, are the scalars of a source.
+type patch struct{ at, source int32 }
+
+// fixedScalars are scalars of a node that a plan holds for alone.
+type fixedScalars struct {
+	node int32
+	bits []uint32
+}
+
+// holds reports whether the plan, which has the description of the nodes, is for them.
+func (p *plan) holds(nodes []*node) bool {
+	for _, f := range p.fixed {
+		if !slices.Equal(nodes[f.node].scalars(), f.bits) {
+			return false
+		}
+	}
+	return true
+}
+
+// scalars returns the scalars of a node that shares its kernel with others.
+func (n *node) scalars() []uint32 { return n.steps[0].gen.(*lib.Elementwise).ScalarBits }
 
 // planBinding is a buffer of a launch: a storage's memory, or a scratch memory ^slot.
 type planBinding struct {
@@ -63,6 +89,7 @@ type planBinding struct {
 const (
 	maxPlanBytes = 32 << 20 // of descriptions
 	maxPlansSeen = 1 << 14
+	maxPlansLike = 4 // with one description: for different scalars
 )
 
 // planner finds and keeps an engine's plans; all of it is guarded by the engine's mutex.
@@ -99,7 +126,7 @@ func (e *engine) runPending(nodes []*node) {
 	}()
 	h := maphash.Bytes(p.seed, p.code)
 	for _, pl := range p.plans[h] {
-		if bytes.Equal(pl.description, p.code) {
+		if bytes.Equal(pl.description, p.code) && pl.holds(nodes) {
 			e.runPlan(pl, nodes)
 			return
 		}
@@ -121,6 +148,11 @@ func (e *engine) runPending(nodes []*node) {
 			clear(p.plans)
 			p.bytes = len(pl.description)
 		}
-		p.plans[h] = append(p.plans[h], pl)
+		like := p.plans[h]
+		if len(like) >= maxPlansLike {
+			p.bytes -= len(like[0].description)
+			like = slices.Delete(like, 0, 1)
+		}
+		p.plans[h] = append(like, pl)
 	}
 }

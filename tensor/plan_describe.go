@@ -23,7 +23,7 @@ func (p *planner) describe(nodes []*node) bool {
 			k = append(k, 'D')
 			continue
 		}
-		k = append(k, 'N', byte(len(n.steps)), byte(len(n.outs)), flags(n.failed != nil, n.shared))
+		k = append(k, 'N', byte(len(n.steps)), byte(len(n.outs)), flags(n.failed != nil, n.base != nil))
 		ok = ok && len(n.steps) < 256 && len(n.outs) < 256
 		for _, st := range n.outs {
 			ok = ok && st.mem == nil && st.err == nil && st.epoch != p.epoch
@@ -33,8 +33,8 @@ func (p *planner) describe(nodes []*node) bool {
 			k = binary.NativeEndian.AppendUint64(k, uint64(uint32(st.latent)))
 		}
 		for _, s := range n.steps {
-			if n.shared {
-				k = binary.NativeEndian.AppendUint64(k, uint64(reflect.ValueOf(s.gen).Pointer()))
+			if n.base != nil {
+				k = binary.NativeEndian.AppendUint64(k, uint64(reflect.ValueOf(n.base).Pointer()))
 			} else {
 				k, ok = p.types.generator(k, s.gen, ok)
 			}

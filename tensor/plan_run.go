@@ -1,12 +1,19 @@
 package tensor
 
-import "github.com/anygpu/anygpu/backend"
+import (
+	"slices"
+
+	"github.com/anygpu/anygpu/backend"
+)
 
 // runPlan does with nodes what a plan says; e.mu is held, and the planner's slots are the nodes' storages.
 func (e *engine) runPlan(p *plan, nodes []*node) {
 	r := planRun{e: e, plan: p, nodes: nodes, regions: make([]backend.Region, 0, p.bindings)}
 	if p.scratch > 0 {
 		r.scratch = make([]memory, p.scratch)
+	}
+	for _, n := range p.sources {
+		r.scalars = append(r.scalars, nodes[n].scalars())
 	}
 	for _, n := range nodes {
 		for _, st := range n.outs {
@@ -29,6 +36,7 @@ type planRun struct {
 	nodes   []*node
 	scratch []memory
 	regions []backend.Region
+	scalars [][]uint32 // of the plan's sources
 }
 
 func (r *planRun) do(op *planOp) {
@@ -103,6 +111,12 @@ func (r *planRun) launch(l *planLaunch) error {
 		r.regions = append(r.regions, region)
 	}
 	launch := l.launch
+	if len(l.patches) > 0 {
+		launch.Params = slices.Clone(launch.Params)
+		for _, p := range l.patches {
+			copy(launch.Params[p.at:], r.scalars[p.source])
+		}
+	}
 	launch.Buffers = r.regions[start:len(r.regions):len(r.regions)]
 	return r.e.queue.Add(launch)
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/anygpu/anygpu/backend"
-	"github.com/anygpu/anygpu/shaders/lib"
 )
 
 // tape writes a plan while the scheduler works. Its methods do nothing on a nil tape.
@@ -17,6 +16,8 @@ type tape struct {
 	ignored uint64
 	nodes   []int32       // of the next launches
 	places  []memoryPlace // the memory that there is, latest last
+
+	scalars []source // of which the next launch's last parameters are made
 }
 
 // memoryPlace is where a storage, or a scratch memory ^slot, is.
@@ -35,9 +36,10 @@ func (e *engine) newTape(nodes []*node) *tape {
 		}
 	}
 	for _, n := range nodes {
-		if !n.dead && n.shared {
-			t.plan.gens = append(t.plan.gens, n.steps[0].gen.(*lib.Elementwise))
+		if n.dead || n.base == nil {
+			continue
 		}
+		t.plan.gens = append(t.plan.gens, n.base)
 	}
 	return t
 }
@@ -131,12 +133,59 @@ func (t *tape) step(e *engine, n *node, i int) (end func()) {
 	}
 }
 
+// source is a kernel with scalars: that of a node, which may have others next time, or one of which the description has them.
+type source struct {
+	n    *node
+	bits []uint32
+}
+
+// changes reports whether the scalars may change.
+func (s source) changes() bool { return s.n != nil && s.n.base != nil && len(s.bits) > 0 }
+
+// ends says whose scalars, in order, are the last parameters of the next launch.
+func (t *tape) ends(from ...source) {
+	if t != nil {
+		t.scalars = from
+	}
+}
+
+// fix makes the plan hold for these values of a kernel's scalars alone.
+func (t *tape) fix(s source) {
+	if t != nil && s.changes() {
+		t.plan.fixed = append(t.plan.fixed, fixedScalars{s.n.number, slices.Clone(s.bits)})
+	}
+}
+
+// patches finds the parameters that may change.
+func (t *tape) patches(params []uint32) (out []patch) {
+	at := len(params)
+	for _, s := range t.scalars {
+		at -= len(s.bits)
+	}
+	for _, s := range t.scalars {
+		if s.changes() {
+			i := slices.Index(t.plan.sources, s.n.number)
+			if i < 0 {
+				i = len(t.plan.sources)
+				t.plan.sources = append(t.plan.sources, s.n.number)
+			}
+			if !slices.Equal(params[at:at+len(s.bits)], s.bits) {
+				t.bad = true
+			}
+			out = append(out, patch{int32(at), int32(i)})
+		}
+		at += len(s.bits)
+	}
+	t.scalars = nil
+	return out
+}
+
 // launch writes a launch.
 func (t *tape) launch(l backend.Launch) {
 	if t == nil || t.muted > 0 {
 		return
 	}
-	pl := planLaunch{launch: l, nodes: t.nodes}
+	pl := planLaunch{launch: l, nodes: t.nodes, patches: t.patches(l.Params)}
 	for _, r := range l.Buffers {
 		// Live memory does not overlap, so that the last place that has the region is where it is.
 		i := len(t.places) - 1

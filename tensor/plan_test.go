@@ -3,6 +3,7 @@ package tensor
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/anygpu/anygpu/backend"
@@ -112,5 +113,47 @@ func TestPlanWithoutMemory(t *testing.T) {
 	}
 	if n := Launches(dev).Planned; n < planned+2 {
 		t.Errorf("%d flushes by plans, want %d", n, planned+2)
+	}
+}
+
+// TestPlanWithOtherNumbers repeats a step with other numbers in it: the plan is used, with the new ones. Two operators that had the same
+// number, and so shared a kernel, may have different ones later.
+func TestPlanWithOtherNumbers(t *testing.T) {
+	dev := CPU()
+	x := FromFloat32s([]float32{1, 2, 3, 4, 5, 6, 7, 8}, 2, 4).To(dev)
+	step := func(a, b float64) []float32 {
+		s := NewScope(dev)
+		defer s.Close()
+		y := s.To(x)
+		p, q := y.MulScalar(a), y.MulScalar(b)
+		u := s.Full(Float32, 1, 4).MulScalar(a).Add(s.Full(Float32, 3, 4).MulScalar(b)) // uniform
+		z := Cat(0, p.Sub(q.Square()), u.Reshape(1, 4), p.MulScalar(b).Tanh().SumKeep(0))
+		vs, err := z.CPU().Float32s()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return vs
+	}
+	for i, c := range [][2]float64{{2, 2}, {2, 2}, {2, 2}, {2, 3}, {5, 2}, {0.5, -1}, {2, 2}} {
+		if i == 3 {
+			if n := Launches(dev).Planned; n == 0 {
+				t.Fatal("no step went by a plan")
+			}
+		}
+		if err := SetFusion(dev, false); err != nil {
+			t.Fatal(err)
+		}
+		want := step(c[0], c[1])
+		if err := SetFusion(dev, true); err != nil {
+			t.Fatal(err)
+		}
+		before := Launches(dev)
+		got := step(c[0], c[1])
+		if !slices.Equal(got, want) {
+			t.Errorf("with %v: %v, want %v", c, got, want)
+		}
+		if after := Launches(dev); i == 2 && after.Planned == before.Planned {
+			t.Errorf("with %v: no plan was used", c)
+		}
 	}
 }

@@ -63,6 +63,7 @@ func (g *cluster) rows() int { return Numel(g.shape[:len(g.shape)-g.rowDims]) }
 // member is an operator of a cluster.
 type member struct {
 	n    *node // nil if it is here only for its value: repeated from a uniform cluster, or a stage of a node before its last one
+	of   *node // the node that it is, or that it repeats; nil for a stage before the last one
 	gen  *lib.Elementwise
 	red  *lib.Reduce // a reduction; gen then only describes it
 	row  bool        // elementwise, on what there is one of in a row
@@ -340,19 +341,19 @@ func (g *cluster) repeated(from *cluster, v int, taken []int) int {
 	if taken[i] > 0 {
 		return taken[i] - 1 + v - m.val
 	}
-	wires := make([]int, 0, len(m.gen.In))
-	for _, w := range from.wires[m.wire : m.wire+len(m.gen.In)] {
-		wires = append(wires, ^g.repeated(from, ^w, taken)) // uniform clusters have no operands in memory
-	}
 	for _, have := range g.members {
-		// Applications of an operator to one layout share gen: the operands tell them apart.
-		if have.n == nil && have.gen == m.gen && slices.Equal(g.wires[have.wire:have.wire+len(wires)], wires) {
+		// By the node: nodes share gen, and those that have equal numbers now need not have them when the plan is used.
+		if have.n == nil && have.of == m.of {
 			taken[i] = have.val + 1
 			return have.val + v - m.val
 		}
 	}
+	wires := make([]int, 0, len(m.gen.In))
+	for _, w := range from.wires[m.wire : m.wire+len(m.gen.In)] {
+		wires = append(wires, ^g.repeated(from, ^w, taken)) // uniform clusters have no operands in memory
+	}
 	g.repeats = true
-	copied := member{gen: m.gen, wire: len(g.wires), val: len(g.values)}
+	copied := member{of: m.of, gen: m.gen, wire: len(g.wires), val: len(g.values)}
 	g.wires = append(g.wires, wires...)
 	copied.row = true // in a kernel of rows it is computed once a row
 	for range m.gen.Out {

@@ -55,7 +55,7 @@ func (e *engine) gather(n *node, stages []stage) {
 		}
 		var outs []*storage
 		if k == len(stages)-1 {
-			m.n, outs = n, n.outs
+			m.n, m.of, outs = n, n, n.outs
 			n.cluster, n.value = g, m.val
 		}
 		for i := range s.gen.Out {

@@ -282,6 +282,11 @@ func (e *engine) emitFused(g *cluster, c *composition) error {
 	}
 	if t := e.plans.tape; t != nil {
 		t.computes(g.nodes(c)...)
+		var from []source
+		for _, i := range c.live {
+			from = append(from, source{g.members[i].of, g.members[i].gen.ScalarBits})
+		}
+		t.ends(from...)
 	}
 	regions := make([]backend.Region, 0, len(operands)+len(c.outs))
 	for _, b := range operands {

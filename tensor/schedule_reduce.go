@@ -95,6 +95,9 @@ func (e *engine) prologue(n *node) bool {
 			return r.Epilogue(b, acc, n, scalars[cut:])
 		}
 	}
+	for _, i := range c.live {
+		e.plans.tape.fix(source{g.members[i].of, g.members[i].gen.ScalarBits})
+	}
 	if e.launch(&node{op: n.op, site: n.site, outs: n.outs, steps: []step{{&fused, all}}, number: n.number}) != nil {
 		e.plans.tape.fail()
 		return false // the operators one by one will say which of them is wrong

@@ -112,7 +112,7 @@ func (e *engine) gatherTemplate(n *node) bool {
 	g.ins = append(g.ins, input{binding{st: n.outs[0]}, out})
 	g.wires = append(g.wires, 0)
 	g.addValue(n.outs[0], false)
-	g.members = append(g.members, member{n: n, gen: gen})
+	g.members = append(g.members, member{n: n, of: n, gen: gen})
 	n.cluster, n.value = g, 0
 	return true
 }
