@@ -55,7 +55,8 @@ func (s *Split) Share() Share {
 	return Share{s, at}
 }
 
-// Next returns the next piece: count numbers from the given one on, at most want (rounded up to the Split's unit) and about half of what is left of a part. count is 0 when all work is given out.
+// Next returns the next piece: count numbers from the given one on, at most want (rounded up to the Split's unit), and
+// about half of what is left of a part unless that is little. count is 0 when all work is given out.
 func (w *Share) Next(want int64) (from, count int64) {
 	n := len(w.s.parts)
 	for range n {
@@ -65,7 +66,7 @@ func (w *Share) Next(want int64) (from, count int64) {
 			if from >= end {
 				break
 			}
-			count := max(1, min(want, (end-from)/2))
+			count := max(1, min(want, max((end-from)/2, want/16)))
 			count = min((count+w.s.unit-1)/w.s.unit*w.s.unit, end-from)
 			if p.next.CompareAndSwap(from, from+count) {
 				return from, count

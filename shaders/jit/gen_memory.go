@@ -110,8 +110,8 @@ func (g *generator) pairMask(t ir.Type) []vreg {
 }
 
 // bytesAhead is how far before its use memory along a row is asked for. What processors guess by themselves does not reach as far as memory beyond the
-// second-level cache needs; a first-level cache has room for this.
-const bytesAhead = 16 << 10
+// second-level cache needs; a first-level cache has room for this. It is no multiple of a page, whose lines would share few places.
+const bytesAhead = 18 << 10
 
 // alongRow reports whether an index has the form x + counter.
 func alongRow(index ir.Value) bool {
