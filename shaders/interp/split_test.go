@@ -2,6 +2,7 @@ package interp_test
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -90,5 +91,19 @@ func TestPoolConcurrentUsers(t *testing.T) {
 				t.Errorf("%d goroutines computed at once for 3 callers of a pool of %d", m, size)
 			}
 		})
+	}
+}
+
+// TestPoolHelpersEnd: nobody computes or looks for work when there has been none for a while.
+func TestPoolHelpersEnd(t *testing.T) {
+	before := runtime.NumGoroutine()
+	pool := interp.NewPool(4)
+	for range 20 {
+		pool.Do(4, func() { time.Sleep(100 * time.Microsecond) })
+	}
+	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		}
 	}
 }
