@@ -21,6 +21,12 @@ type gradFn struct {
 	site     *site
 	module   string // the layer that called the operator, if it was observed
 	backward func(dys []*Tensor, needs []bool) []*Tensor
+
+	space struct { // for the lists of most operators
+		versions [3]version
+		saved    [3]*ref
+		outs     [1]outMeta
+	}
 }
 
 // version identifies a tensor's value: its storage, and how often that was updated in place.
@@ -77,6 +83,7 @@ func (c *call) record(outs []*Tensor, back func(dys []*Tensor, needs []bool) []*
 		return
 	}
 	fn := &gradFn{op: c.op, seq: gradSeq.Add(1), in: c.in, scope: c.scope, site: c.site, module: c.scope.module(), backward: back}
+	fn.versions, fn.saved, fn.outs = fn.space.versions[:0], fn.space.saved[:0], fn.space.outs[:0]
 	for _, t := range c.in {
 		fn.versions = append(fn.versions, t.version())
 	}

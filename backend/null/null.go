@@ -223,7 +223,7 @@ func (d *Device) Compile(k *ir.Kernel) (backend.Program, error) {
 	defer d.mu.Unlock()
 	d.counts.Compiles++
 	d.counts.LivePrograms++
-	return &program{d: d, kernel: k, lowered: low}, nil
+	return &program{d: d, kernel: k, lowered: low, globals: k.Globals()}, nil
 }
 
 // Submit checks and records the launches.
@@ -239,16 +239,17 @@ func (d *Device) Submit(batch []backend.Launch) (backend.Fence, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: launch %d: %w", d.info, i, err)
 		}
-		if l.Groups[0] != 0 && l.Groups[1] != 0 && l.Groups[2] != 0 {
+		if l.Groups[0] == 0 || l.Groups[1] == 0 || l.Groups[2] == 0 {
+			continue
+		}
+		d.counts.Launches++
+		if d.record {
 			l.Buffers, l.Params = slices.Clone(l.Buffers), slices.Clone(l.Params)
 			recs = append(recs, Launch{Kernel: p.kernel, Submission: int(d.counts.Submissions), Launch: l})
 		}
 	}
 	d.counts.Submissions++
-	d.counts.Launches += int64(len(recs))
-	if d.record {
-		d.launches = append(d.launches, recs...)
-	}
+	d.launches = append(d.launches, recs...)
 	if d.loseAfter == 0 {
 		d.lose("a submission")
 	} else if d.loseAfter > 0 {

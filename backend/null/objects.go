@@ -69,7 +69,8 @@ type program struct {
 	d       *Device
 	kernel  *ir.Kernel
 	lowered *ir.Kernel
-	freed   bool // guarded by d.mu
+	globals []*ir.Mem // of kernel
+	freed   bool      // guarded by d.mu
 }
 
 func (p *program) Free() {
@@ -95,36 +96,36 @@ func (d *Device) checkLaunch(l backend.Launch) (*program, error) {
 	if !ok || p.d != d {
 		return nil, fmt.Errorf("a %T is no program of this device", l.Program)
 	}
-	name := "kernel " + p.kernel.Name
+	name := p.kernel.Name
 	if p.freed {
-		return nil, errors.New(name + ": its program was freed")
+		return nil, fmt.Errorf("kernel %s: its program was freed", name)
 	}
 	for i, g := range l.Groups {
 		if m := d.info.Caps.MaxGroups[i]; g < 0 || m > 0 && g > m {
-			return nil, fmt.Errorf("%s: %d groups in dimension %d, where 0 to %d are possible", name, g, i, m)
+			return nil, fmt.Errorf("kernel %s: %d groups in dimension %d, where 0 to %d are possible", name, g, i, m)
 		}
 	}
 	if len(l.Params) != len(p.kernel.Params) {
-		return nil, fmt.Errorf("%s: %d parameters were given, it has %d", name, len(l.Params), len(p.kernel.Params))
+		return nil, fmt.Errorf("kernel %s: %d parameters were given, it has %d", name, len(l.Params), len(p.kernel.Params))
 	}
-	mems := p.kernel.Globals()
+	mems := p.globals
 	if len(l.Buffers) != len(mems) {
-		return nil, fmt.Errorf("%s: %d buffers were given, it has %d", name, len(l.Buffers), len(mems))
+		return nil, fmt.Errorf("kernel %s: %d buffers were given, it has %d", name, len(l.Buffers), len(mems))
 	}
 	for i, r := range l.Buffers {
 		b, ok := r.Buffer.(*buffer)
-		where := fmt.Sprintf("%s: buffer %d (%s)", name, i, mems[i].Name)
+		where := func() string { return fmt.Sprintf("kernel %s: buffer %d (%s)", name, i, mems[i].Name) } // for errors alone
 		switch {
 		case !ok || b.d != d:
-			return nil, fmt.Errorf("%s: a %T is no buffer of this device", where, r.Buffer)
+			return nil, fmt.Errorf("%s: a %T is no buffer of this device", where(), r.Buffer)
 		case b.freed:
-			return nil, errors.New(where + " was freed")
+			return nil, errors.New(where() + " was freed")
 		case r.Offset < 0 || r.Offset%d.info.Limits.BufferOffsetAlign != 0:
-			return nil, fmt.Errorf("%s: offset %d is no multiple of %d", where, r.Offset, d.info.Limits.BufferOffsetAlign)
+			return nil, fmt.Errorf("%s: offset %d is no multiple of %d", where(), r.Offset, d.info.Limits.BufferOffsetAlign)
 		case r.Size <= 0 || r.Size%4 != 0:
-			return nil, fmt.Errorf("%s: size %d is no positive multiple of 4", where, r.Size)
+			return nil, fmt.Errorf("%s: size %d is no positive multiple of 4", where(), r.Size)
 		case r.Offset+r.Size > b.size:
-			return nil, fmt.Errorf("%s: bytes %d to %d are beyond its %d bytes", where, r.Offset, r.Offset+r.Size, b.size)
+			return nil, fmt.Errorf("%s: bytes %d to %d are beyond its %d bytes", where(), r.Offset, r.Offset+r.Size, b.size)
 		}
 	}
 	return p, nil
