@@ -22,6 +22,9 @@ const (
 	mostEnds    = 20
 )
 
+// compiledAhead is how many times a case's limit the compilation of the kernels of many cases may take.
+const compiledAhead = 6
+
 // casePool runs the cases of several devices in worker processes.
 type casePool struct {
 	cfg   conformanceConfig
@@ -246,8 +249,12 @@ func (p *casePool) runPiece(ctx context.Context, d *pooledDevice, w *worker, pie
 	}
 	err := w.ask(piece)
 	for err == nil {
+		limit := p.cfg.caseTimeout
+		if current < 0 && piece.Rehearsed {
+			limit *= compiledAhead
+		}
 		var line workerLine
-		if line, err = w.read(p.cfg.caseTimeout); err != nil {
+		if line, err = w.read(limit); err != nil {
 			break
 		}
 		switch {
