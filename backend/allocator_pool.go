@@ -37,7 +37,13 @@ const (
 )
 
 func compareChunks(a, b *chunk) int {
-	return cmp.Or(cmp.Compare(a.size, b.size), cmp.Compare(a.seg.id, b.seg.id), cmp.Compare(a.off, b.off))
+	switch {
+	case a.size != b.size:
+		return cmp.Compare(a.size, b.size)
+	case a.seg != b.seg:
+		return cmp.Compare(a.seg.id, b.seg.id)
+	}
+	return cmp.Compare(a.off, b.off)
 }
 
 func (p *pool) add(c *chunk) {

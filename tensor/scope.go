@@ -44,8 +44,25 @@ func (l *refList) releaseAll() {
 	refs := l.refs
 	l.refs = nil
 	l.mu.Unlock()
+	var e *engine // whose lock is held
 	for _, r := range refs {
-		r.release()
+		if r.done.Swap(true) {
+			continue
+		}
+		r.leave()
+		if st := r.st; st.refs.Add(-1) == 0 {
+			if st.eng != e {
+				if e != nil {
+					e.mu.Unlock()
+				}
+				e = st.eng
+				e.mu.Lock()
+			}
+			st.drop()
+		}
+	}
+	if e != nil {
+		e.mu.Unlock()
 	}
 }
 
