@@ -162,6 +162,10 @@ func (t *tape) patches(params []uint32) (out []patch) {
 	for _, s := range t.scalars {
 		at -= len(s.bits)
 	}
+	if at < 0 { // scalars of a kernel without elements, which was not launched
+		t.bad, t.scalars = true, nil
+		return nil
+	}
 	for _, s := range t.scalars {
 		if s.changes() {
 			i := slices.Index(t.plan.sources, s.n.number)
