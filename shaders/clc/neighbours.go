@@ -8,7 +8,8 @@ import (
 
 // Elements of memory that are next to one another but not at a multiple of the vector's size are single loads and stores in the
 // IR, with 32-bit addresses that may wrap around, which keeps compilers from making one access of them. Every lane is
-// within the buffer, so that none does wrap: OpenCL C has vload and vstore for them.
+// within the buffer, so that none does wrap: OpenCL C has vload and vstore for them. It has vload_half and vstore_half too, but
+// PoCL 3.1's compiler takes their address to be a multiple of the vector's size, and the program ends with a segmentation fault.
 type neighbours struct {
 	loads  map[*ir.Instr]ir.Value // vectors of loads, by address of the first
 	stores map[*ir.Instr]ir.Value // the last of the stores of a vector's lanes, by address of the first
@@ -61,7 +62,7 @@ func vectorLanes(n int) bool { return n == 2 || n == 4 || n == 8 || n == 16 }
 func (n *neighbours) findLoads(vec *ir.Instr) {
 	first := vec.Args[0]
 	for i, a := range vec.Args {
-		if a.Op != ir.OpLoad || a.Type.Lanes != 1 || a.Mem != first.Mem || a.Mem.Space != ir.Global || a.Mem.Access != ir.Read || !follows(first.Args[0], a.Args[0], i) {
+		if a.Op != ir.OpLoad || a.Type.Lanes != 1 || a.Mem != first.Mem || a.Mem.Space != ir.Global || a.Type.Kind != a.Mem.Kind || a.Mem.Access != ir.Read || !follows(first.Args[0], a.Args[0], i) {
 			return
 		}
 	}
@@ -105,7 +106,7 @@ func storedLane(in *ir.Instr, lane int) ir.Value {
 	if in.Op != ir.OpStore || in.Mem.Space != ir.Global {
 		return nil
 	}
-	if x := in.Args[1]; x.Op == ir.OpExtract && int(x.Imm) == lane && x.Type.Kind != ir.Bool {
+	if x := in.Args[1]; x.Op == ir.OpExtract && int(x.Imm) == lane && x.Type.Kind == in.Mem.Kind && x.Type.Kind != ir.Bool {
 		return x.Args[0]
 	}
 	return nil
@@ -159,21 +160,11 @@ func (n *neighbours) bury(k *ir.Kernel) {
 
 // loadNeighbours returns the expression of a vector of loads.
 func (e *emitter) loadNeighbours(vec *ir.Instr, first ir.Value) string {
-	one := vec.Args[0]
-	at := fmt.Sprintf("%s + %s", memName(one.Mem), ref(first))
-	if one.Type.Kind == one.Mem.Kind {
-		return fmt.Sprintf("vload%d(0, %s)", vec.Type.Lanes, at)
-	}
-	return fmt.Sprintf("vload_half%d(0, %s)", vec.Type.Lanes, at)
+	return fmt.Sprintf("vload%d(0, %s + %s)", vec.Type.Lanes, memName(vec.Args[0].Mem), ref(first))
 }
 
 // storeNeighbours prints the stores of a vector's lanes, of which in is the last.
 func (e *emitter) storeNeighbours(in *ir.Instr, first ir.Value) {
 	v := in.Args[1].Args[0]
-	at := fmt.Sprintf("%s + %s", memName(in.Mem), ref(first))
-	if v.Type.Kind == in.Mem.Kind {
-		e.line("vstore%d(%s, 0, %s);", v.Type.Lanes, ref(v), at)
-		return
-	}
-	e.line("vstore_half%d_rte(%s, 0, %s);", v.Type.Lanes, ref(v), at)
+	e.line("vstore%d(%s, 0, %s + %s);", v.Type.Lanes, ref(v), memName(in.Mem), ref(first))
 }

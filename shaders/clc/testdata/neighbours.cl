@@ -20,7 +20,14 @@ void k_neighbours(
     uint v10 = v8_i + 3u;
     float4 v23 = vload4(0, g0_x + v10);
     uint v25 = v8_i + 1u;
-    float4 v36 = vload_half4(0, g1_h + v25);
+    float v26 = vload_half(v25, g1_h);
+    uint v28 = v8_i + 2u;
+    float v29 = vload_half(v28, g1_h);
+    uint v31 = v8_i + 3u;
+    float v32 = vload_half(v31, g1_h);
+    uint v34 = v8_i + 4u;
+    float v35 = vload_half(v34, g1_h);
+    float4 v36 = (float4)(v26, v29, v32, v35);
     float4 v37 = v23 + v36;
     uint v39 = v8_i + 0u;
     float v40 = g0_x[v39];
