@@ -332,6 +332,8 @@ func (e *engine) launch(n *node) error {
 		}
 		if g, ok := st.gen.(*lib.Elementwise); ok {
 			e.plans.tape.ends(source{n, g.ScalarBits})
+		} else {
+			e.plans.tape.ends()
 		}
 		end := e.plans.tape.step(e, n, k)
 		err := e.launchGen(st.gen, regions)

@@ -111,7 +111,7 @@ func (t *tape) computes(ns ...*node) {
 	if t == nil {
 		return
 	}
-	t.nodes = nil
+	t.nodes, t.scalars = nil, nil // a kernel without elements leaves its own behind
 	for _, n := range ns {
 		if n != nil {
 			t.nodes = append(t.nodes, n.number)
