@@ -92,6 +92,7 @@ type scheduler struct {
 	prepared map[string]*prepared
 	key      []byte
 	comp     composition
+	aside    aside
 	count    int // of operators
 }
 
@@ -119,6 +120,9 @@ func newScheduler() scheduler {
 func (e *engine) schedule(nodes []*node) {
 	s := &e.sched
 	for _, n := range nodes {
+		if a := &s.aside; a.n != nil && (s.count-a.since > maxAside || a.touchedBy(n)) {
+			e.launchAside()
+		}
 		switch {
 		case n.dead:
 			e.stats.Skipped++
@@ -127,6 +131,7 @@ func (e *engine) schedule(nodes []*node) {
 		case s.on && e.gatherRows(n):
 		case s.on && e.gatherTemplate(n):
 		case s.on && e.prologue(n):
+		case s.on && e.putAside(n):
 		default:
 			e.settle(n)
 			err := e.launch(n)
@@ -147,6 +152,7 @@ func (e *engine) schedule(nodes []*node) {
 			}
 		}
 	}
+	e.launchAside()
 	for len(s.open) > 0 {
 		e.emit(s.open[0])
 	}

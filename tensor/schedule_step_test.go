@@ -89,7 +89,7 @@ func TestSteadyStep(t *testing.T) {
 		}
 		n := after.Launches - before.Launches
 		t.Logf("fused %v: %d operators, %d kernels: %v", fuse, after.Nodes-before.Nodes, n, names)
-		if want := map[bool]uint64{false: 27, true: 15}[fuse]; n != want {
+		if want := map[bool]uint64{false: 27, true: 14}[fuse]; n != want {
 			t.Errorf("fused %v: %d kernels, want %d", fuse, n, want)
 		}
 		if after.Programs != before.Programs || dev.Counts().Allocs != allocs {

@@ -288,7 +288,7 @@ func TestChecked(t *testing.T) {
 // allCases makes the cases once; nothing changes them.
 var allCases = sync.OnceValue(func() []kcase {
 	var all []kcase
-	for _, f := range []func() []kcase{elementwiseCases, reduceCases, softmaxCases, randomCases, multiCases, matMulCases, windowCases, convCases} {
+	for _, f := range []func() []kcase{elementwiseCases, reduceCases, reductionsCases, softmaxCases, randomCases, multiCases, matMulCases, windowCases, convCases} {
 		all = append(all, f()...)
 	}
 	return all

@@ -16,6 +16,9 @@ type reduceEmitter struct {
 	red     reducer
 	in      []*ir.Mem
 	out     *ir.Mem
+	group   ir.Value // the workgroup's number among those of this reduction
+	prefix  string   // of the names of buffers and parameters
+	suffix  string   // of the names of workgroup memory
 	from    ir.Value // where in its row the current piece starts; nil is 0
 	geo     map[string]ir.Value
 	scalars []ir.Value
@@ -24,14 +27,43 @@ type reduceEmitter struct {
 func (m *reduceEmitter) build() (*ir.Kernel, error) {
 	m.s = m.shape(m.Reduce, m.t)
 	m.b = ir.NewBuilder(kernelName(m.Name, "reduce_"+m.Op.String()), m.s.local, 1, 1)
-	b := m.b
-	b.SetOps(m.Ops...)
-	kind, err := m.elementKind()
-	if err != nil {
+	m.b.SetOps(m.Ops...)
+	if err := m.prepare(); err != nil {
 		return nil, err
 	}
-	m.red = reducer{b, m.Op, m.Op.accumulatorKind(kind, m.Out.Kind)}
+	m.emit()
+	return m.b.Build()
+}
+
+// prepare declares buffers and parameters in m.b.
+func (m *reduceEmitter) prepare() error {
+	kind, err := m.elementKind()
+	if err != nil {
+		return err
+	}
+	m.red = reducer{m.b, m.Op, m.Op.accumulatorKind(kind, m.Out.Kind)}
 	m.declare()
+	return nil
+}
+
+// linearGroup is the workgroup's number among those of this reduction.
+func (m *reduceEmitter) linearGroup() ir.Value {
+	if m.group != nil {
+		return m.group
+	}
+	return m.b.LinearGroup()
+}
+
+// linearID is the invocation's number among those of this reduction.
+func (m *reduceEmitter) linearID() ir.Value {
+	if m.group != nil {
+		return m.b.Add(m.b.Mul(m.group, m.b.U32(uint32(m.s.local))), m.b.LocalID(0))
+	}
+	return m.b.LinearID()
+}
+
+// emit appends the reduction's instructions.
+func (m *reduceEmitter) emit() {
 	switch {
 	case m.Inner == 1 && m.s.lanes == 1:
 		m.rowPerInvocation()
@@ -42,7 +74,6 @@ func (m *reduceEmitter) build() (*ir.Kernel, error) {
 	default:
 		m.columnPerLanes()
 	}
-	return b.Build()
 }
 
 func (m *reduceEmitter) declare() {
@@ -53,20 +84,20 @@ func (m *reduceEmitter) declare() {
 		if m.pairs.read != ir.Void {
 			kind = ir.U32
 		}
-		m.in = append(m.in, b.Buffer(fmt.Sprintf("in%d", i), kind, ir.Read))
+		m.in = append(m.in, b.Buffer(fmt.Sprintf("%sin%d", m.prefix, i), kind, ir.Read))
 	}
 	kind := m.Out.Kind
 	if m.pairs.write {
 		kind = ir.U32
 	}
-	m.out = b.Buffer("out", kind, ir.Write)
+	m.out = b.Buffer(m.prefix+"out", kind, ir.Write)
 	m.geo = map[string]ir.Value{}
 	for _, g := range m.values(m.Reduce) {
 		kind := ir.U32
 		if g.name == "count" {
 			kind = ir.F32
 		}
-		m.geo[g.name] = b.Param(g.name, kind)
+		m.geo[g.name] = b.Param(m.prefix+g.name, kind)
 	}
 	m.scalars = scalarParams(b, m.Scalars)
 }
@@ -174,7 +205,7 @@ func (m *reduceEmitter) toOutput(v ir.Value) ir.Value {
 // rowPerInvocation: an invocation reduces a row by itself, with a vector of accumulators.
 func (m *reduceEmitter) rowPerInvocation() {
 	b, r, width := m.b, m.red, m.s.width
-	row := b.LinearID()
+	row := m.linearID()
 	how := accessVector
 	if m.align < width {
 		how = accessGather
@@ -203,11 +234,11 @@ func (m *reduceEmitter) rowPerInvocation() {
 // rowPerLanes: lanes of a workgroup share a row and join their partials in workgroup memory.
 func (m *reduceEmitter) rowPerLanes() {
 	b, r, s := m.b, m.red, m.s
-	t := newTree(r, s.local)
+	t := newNamedTree(r, s.local, m.suffix)
 	lid := b.LocalID(0)
 	lanes := b.U32(uint32(s.lanes))
 	rank := b.Rem(lid, lanes)
-	row := b.Add(b.Mul(b.LinearGroup(), b.U32(uint32(s.local/s.lanes))), b.Div(lid, lanes))
+	row := b.Add(b.Mul(m.linearGroup(), b.U32(uint32(s.local/s.lanes))), b.Div(lid, lanes))
 	inside := b.Lt(row, m.geo["rows"])
 	start, n := m.piece(b.Select(inside, row, b.U32(0)))
 	n = b.Select(inside, n, b.U32(0))
@@ -229,11 +260,11 @@ func (m *reduceEmitter) columnPerInvocation() {
 	if m.s.blocked {
 		local := b.U32(uint32(m.s.local))
 		blocks := b.Div(b.Add(chunks, b.U32(uint32(m.s.local-1))), local)
-		group := b.LinearGroup()
+		group := m.linearGroup()
 		row = b.Div(group, blocks)
 		chunk = b.Add(b.Mul(b.Rem(group, blocks), local), b.LocalID(0))
 	} else {
-		id := b.LinearID()
+		id := m.linearID()
 		row, chunk = b.Div(id, chunks), b.Rem(id, chunks)
 	}
 	how := accessVector
@@ -268,11 +299,11 @@ func (m *reduceEmitter) columnPerInvocation() {
 // columnPerLanes: a workgroup has some neighbouring columns; several lanes share each and join in workgroup memory.
 func (m *reduceEmitter) columnPerLanes() {
 	b, r, s := m.b, m.red, m.s
-	t := newTree(r, s.local)
+	t := newNamedTree(r, s.local, m.suffix)
 	perGroup := s.local / s.lanes
 	width := b.U32(uint32(perGroup))
 	inner := m.geo["inner"]
-	lid, group := b.LocalID(0), b.LinearGroup()
+	lid, group := b.LocalID(0), m.linearGroup()
 	blocks := b.Div(b.Add(inner, b.U32(uint32(perGroup-1))), width)
 	row := b.Div(group, blocks)
 	col := b.Add(b.Mul(b.Rem(group, blocks), width), b.Rem(lid, width))
