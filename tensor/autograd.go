@@ -500,6 +500,7 @@ func (p *pass) sweep() {
 			r.release()
 		}
 	}
+	clear(p.temp.owned.refs[len(out):])
 	p.temp.owned.refs = out
 }
 

@@ -163,6 +163,7 @@ func (c *call) nodeFor(outs ...*Tensor) *record {
 	if r == nil {
 		r = &record{}
 	}
+	r.room = r
 	r.op, r.site = c.op.Name, c.site
 	r.node.outs = r.outs[:0]
 	for _, t := range outs {

@@ -27,6 +27,10 @@ type engine struct {
 
 	mu       sync.Mutex
 	pending  []*node
+	spare    []*node   // an empty list for pending
+	storages []storage // to be used
+	records  []*record // to be used again
+	flushing bool
 	programs map[string]*program
 	stats    LaunchStats
 
@@ -93,6 +97,10 @@ type node struct {
 
 	cluster *cluster // the kernel that it waits to be part of, and the number of its first result there
 	value   int
+
+	room   *record // that it is part of, if it may be used again
+	kept   bool    // by a recipe, or was since the last flush began
+	recipe recipe
 
 	failed *error // where an update in place, which has no result, reports its error
 }
@@ -267,10 +275,20 @@ func (e *engine) flushLocked() error {
 		return e.queue.Err()
 	}
 	nodes := e.pending
-	e.pending = nil
+	e.pending, e.spare = e.spare, nil
 	e.stats.Flushes++
-	defer e.prof.host("submit")()
+	if e.prof != nil {
+		defer e.prof.host("submit")()
+	}
+	for _, n := range nodes {
+		n.kept = false
+	}
+	e.flushing = true
 	e.runPending(nodes)
+	e.flushing = false
+	e.freeRecords(nodes)
+	clear(nodes)
+	e.spare = nodes[:0]
 	_, err := e.queue.Flush()
 	return err
 }

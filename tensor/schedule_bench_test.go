@@ -42,6 +42,26 @@ func BenchmarkHost(b *testing.B) {
 	}
 }
 
+// BenchmarkSmall is a thousand additions of 4 floats on the CPU, each needing the one before, where each result is held until the end.
+func BenchmarkSmall(b *testing.B) {
+	dev := tensor.CPU()
+	x, w := tensor.Ones(dev, tensor.Float32, 4), tensor.Ones(dev, tensor.Float32, 4)
+	b.ReportAllocs()
+	for b.Loop() {
+		s := tensor.NewScope(dev)
+		y := s.To(x)
+		for range 1000 {
+			y = y.Add(w)
+		}
+		if err := tensor.Synchronize(dev); err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func setFusion(t testing.TB, dev backend.Device, on bool) {
 	t.Helper()
 	if err := tensor.SetFusion(dev, on); err != nil {

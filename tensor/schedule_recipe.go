@@ -31,7 +31,8 @@ func (st *storage) needed(claims int, canRepeat bool) bool {
 
 // newRecipe makes a recipe of a node that was launched without writing its result; e.mu is held.
 func newRecipe(n *node) *recipe {
-	r := &recipe{node: n}
+	n.recipe, n.kept = recipe{node: n}, true
+	r := &n.recipe
 	n.each(func(b binding) {
 		b.st.latent++
 		r.written += b.st.written

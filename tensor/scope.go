@@ -37,13 +37,29 @@ type Scope struct {
 type refList struct {
 	mu   sync.Mutex
 	refs []*ref
+	room *[]*ref // of refLists, where refs came from
+}
+
+// refLists has lists to be used again.
+var refLists = sync.Pool{New: func() any { return new([]*ref) }}
+
+// add appends a reference; l.mu is held.
+func (l *refList) add(r *ref) {
+	if l.room == nil {
+		l.room = refLists.Get().(*[]*ref)
+		l.refs = (*l.room)[:0]
+	}
+	l.refs = append(l.refs, r)
 }
 
 func (l *refList) releaseAll() {
 	l.mu.Lock()
-	refs := l.refs
-	l.refs = nil
+	refs, room := l.refs, l.room
+	l.refs, l.room = nil, nil
 	l.mu.Unlock()
+	if room == nil {
+		return
+	}
 	var e *engine // whose lock is held
 	for _, r := range refs {
 		if r.done.Swap(true) {
@@ -64,6 +80,9 @@ func (l *refList) releaseAll() {
 	if e != nil {
 		e.mu.Unlock()
 	}
+	clear(refs)
+	*room = refs[:0]
+	refLists.Put(room)
 }
 
 func (l *refList) buryAll() {
@@ -188,7 +207,7 @@ func (s *Scope) own(r *ref) {
 	r.scoped = true
 	r.st.scoped.Add(1)
 	s.owned.mu.Lock()
-	s.owned.refs = append(s.owned.refs, r)
+	s.owned.add(r)
 	s.owned.mu.Unlock()
 	if s.closed {
 		r.release()

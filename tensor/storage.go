@@ -37,18 +37,42 @@ type storage struct {
 	record *record // room for the node that makes it, until that is used
 }
 
-// made is a storage with room for the node that makes it: one allocation for both.
-type made struct {
-	storage
-	room record
-}
-
-// record is a node of one kernel with room for its parts.
+// record is a node of one kernel with room for its parts. Records are used again: they live from the call of an operator to the end of
+// the flush that launches it, or of the recipe that it becomes.
 type record struct {
 	node
 	step [1]step
 	outs [1]*storage
 	bufs [3]binding
+}
+
+// Storages are allocated some at a time, and records are kept to be used again, because the collector's work is much of what small operators
+// cost. One storage that lives long keeps its neighbours' memory on Go's heap.
+const (
+	storagesAtOnce = 8
+	maxRecords     = 2 * maxPending
+)
+
+// freeRecords keeps the records of nodes that were flushed; e.mu is held.
+func (e *engine) freeRecords(nodes []*node) {
+	for _, n := range nodes {
+		e.freeRecord(n)
+	}
+}
+
+// freeRecord keeps the record of a node that nothing refers to any more, if it has one and no recipe; e.mu is held.
+func (e *engine) freeRecord(n *node) {
+	r := n.room
+	if r == nil || n.kept || len(e.records) >= maxRecords {
+		return
+	}
+	for _, st := range n.outs {
+		if st.node == n {
+			return
+		}
+	}
+	*r = record{}
+	e.records = append(e.records, r)
 }
 
 // claim returns a claim for a new tensor.
@@ -65,9 +89,17 @@ var storageSerial atomic.Uint64
 
 // newStorage returns a storage with one claim on it and no memory yet.
 func (e *engine) newStorage(dtype DType, n int) *storage {
-	m := &made{}
-	st := &m.storage
-	st.eng, st.dtype, st.n, st.serial, st.record = e, dtype, n, storageSerial.Add(1), &m.room
+	e.mu.Lock()
+	if len(e.storages) == 0 {
+		e.storages = make([]storage, storagesAtOnce)
+	}
+	st := &e.storages[0]
+	e.storages = e.storages[1:]
+	if k := len(e.records); k > 0 {
+		st.record, e.records = e.records[k-1], e.records[:k-1]
+	}
+	e.mu.Unlock()
+	st.eng, st.dtype, st.n, st.serial = e, dtype, n, storageSerial.Add(1)
 	st.refs.Store(1)
 	return st
 }
@@ -102,10 +134,20 @@ func (st *storage) drop() {
 		st.mem = nil
 	}
 	st.checks = nil
+	if r := st.record; r != nil {
+		st.record = nil
+		if len(st.eng.records) < maxRecords {
+			st.eng.records = append(st.eng.records, r)
+		}
+	}
 	if r := st.recipe; r != nil {
 		st.recipe = nil
 		r.forget()
 		r.node.releaseInputs()
+		if !st.eng.flushing { // else it may be a node of the flush, which ends with it
+			r.node.kept = false
+			st.eng.freeRecord(r.node)
+		}
 	}
 	n := st.node
 	if n == nil || n.dead {

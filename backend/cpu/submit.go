@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/anygpu/anygpu/backend"
@@ -39,7 +41,7 @@ type work struct {
 // submission is a batch of launches, and its fence.
 type submission struct {
 	d    *Device
-	work []work
+	room *room
 	seq  int // number among the device's submissions
 	done chan struct{}
 	err  error // set before done is closed
@@ -55,45 +57,114 @@ func (d *Device) Submit(batch []backend.Launch) (backend.Fence, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	s := &submission{d: d, done: make(chan struct{}), work: make([]work, 0, len(batch))}
-	params, buffers := 0, 0
-	for _, l := range batch {
-		params, buffers = params+len(l.Params), buffers+len(l.Buffers)
-	}
-	room := room{make([]uint32, params), make([][]byte, buffers)}
-	for i, l := range batch {
-		w, err := d.prepare(l, &room)
+	s := &submission{d: d, done: make(chan struct{}), room: d.takeRoom(batch)}
+	free := *s.room
+	small := 0.0 // the work, if all launches say how much it is
+	for i := range batch {
+		l := &batch[i]
+		w, err := d.prepare(l, &free)
 		if err != nil {
+			d.giveRoom(s.room)
 			return nil, fmt.Errorf("%s: launch %d: %w", d.info, i, err)
 		}
 		if l.Groups[0] != 0 && l.Groups[1] != 0 && l.Groups[2] != 0 {
-			s.work = append(s.work, w)
+			s.room.work = append(s.room.work, w)
 		}
+		if !(l.Cost > 0) || l.Timing != nil {
+			small = math.Inf(1)
+		}
+		small += l.Cost + launchCost
 	}
-	for _, l := range batch {
-		for _, r := range l.Buffers {
+	for i := range batch {
+		for _, r := range batch[i].Buffers {
 			r.Buffer.(*buffer).last = s
 		}
 	}
 	d.submitted++
 	s.seq = d.submitted
 	d.last = s
-	d.queue = append(d.queue, s)
-	if !d.running {
+	switch {
+	case d.running:
+		d.queue = append(d.queue, s)
+	case small <= inlineCost:
+		// Waking another thread would take longer than the work.
+		d.running = true
+		d.complete(s)
+		d.running = len(d.queue) > 0
+		if d.running {
+			go d.drain()
+		}
+		d.idle.Broadcast()
+	default:
+		d.queue = append(d.queue, s)
 		d.running = true
 		go d.drain()
 	}
 	return s, nil
 }
 
-// room is for the parameters and buffers of a batch's launches.
+// A batch of at most inlineCost is run by the goroutine that submits it, if the device is idle. Launch.Cost counts operations and bytes, of which
+// a core does about 10 in a nanosecond; launchCost is a launch's own.
+const (
+	launchCost = 5e3
+	inlineCost = 3e5
+)
+
+// room is for a batch's launches with their parameters and buffers. Submissions use the same ones again.
 type room struct {
+	work    []work
 	params  []uint32
 	buffers [][]byte
 }
 
+// maxRooms bounds the rooms that are kept, and maxRoom the launches of one.
+const (
+	maxRooms = 4
+	maxRoom  = 1024
+)
+
+// takeRoom returns room for a batch. d.mu is held.
+func (d *Device) takeRoom(batch []backend.Launch) *room {
+	params, buffers := 0, 0
+	for i := range batch {
+		params, buffers = params+len(batch[i].Params), buffers+len(batch[i].Buffers)
+	}
+	r := &room{}
+	if n := len(d.rooms); n > 0 {
+		r, d.rooms = d.rooms[n-1], d.rooms[:n-1]
+	}
+	r.work = slices.Grow(r.work, len(batch))
+	r.params = slices.Grow(r.params, params)[:params]
+	r.buffers = slices.Grow(r.buffers, buffers)[:buffers]
+	return r
+}
+
+// giveRoom takes a room back, and forgets the buffers in it. d.mu is held.
+func (d *Device) giveRoom(r *room) {
+	if len(d.rooms) >= maxRooms || cap(r.work) > maxRoom {
+		return
+	}
+	clear(r.work)
+	clear(r.buffers)
+	*r = room{r.work[:0], r.params[:0], r.buffers[:0]}
+	d.rooms = append(d.rooms, r)
+}
+
+// complete runs a submission. d.mu is held before and after, but not meanwhile.
+func (d *Device) complete(s *submission) {
+	d.mu.Unlock()
+	s.run()
+	d.mu.Lock()
+	d.giveRoom(s.room)
+	s.room = nil
+	if s.err != nil && d.failed == nil {
+		d.failed, d.failedSeq = s.err, s.seq
+	}
+	close(s.done)
+}
+
 // prepare holds a launch against its program. d.mu is held.
-func (d *Device) prepare(l backend.Launch, r *room) (work, error) {
+func (d *Device) prepare(l *backend.Launch, r *room) (work, error) {
 	p, ok := l.Program.(*program)
 	if !ok || p.d != d {
 		return work{}, fmt.Errorf("a %T is no program of this device", l.Program)
@@ -151,15 +222,7 @@ func (d *Device) drain() {
 		s := d.queue[0]
 		d.queue[0] = nil
 		d.queue = d.queue[1:]
-		d.mu.Unlock()
-
-		s.run()
-
-		d.mu.Lock()
-		if s.err != nil && d.failed == nil {
-			d.failed, d.failedSeq = s.err, s.seq
-		}
-		close(s.done)
+		d.complete(s)
 		d.idle.Broadcast()
 		d.mu.Unlock()
 	}
@@ -167,7 +230,8 @@ func (d *Device) drain() {
 
 // run runs the launches in order and stops at the first that fails.
 func (s *submission) run() {
-	for _, w := range s.work {
+	for i := range s.room.work {
+		w := &s.room.work[i]
 		if w.timing != nil {
 			w.timing.Start = time.Now()
 		}
@@ -180,11 +244,10 @@ func (s *submission) run() {
 			break
 		}
 	}
-	s.work = nil
 }
 
 // run keeps a panic, which would be a mistake of ours, from ending the user's program.
-func (w work) run() (err error) {
+func (w *work) run() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("kernel %s: internal error: %v", w.program.kernel.Name, p)

@@ -17,6 +17,7 @@ import (
 type Program struct {
 	k      *ir.Kernel // as it was given
 	low    *ir.Kernel // as it was compiled
+	bufs   []*ir.Mem  // its buffers
 	exec   *executable
 	lanes  int
 	blocks int // of a workgroup
@@ -41,7 +42,7 @@ func Compile(k *ir.Kernel) (*Program, error) {
 	if err != nil {
 		return nil, unsupported("%v", err)
 	}
-	p := &Program{k: k, low: m.kernel, exec: exec, lanes: m.lanes, blocks: m.blocks, jam: m.jam}
+	p := &Program{k: k, low: m.kernel, bufs: m.kernel.Globals(), exec: exec, lanes: m.lanes, blocks: m.blocks, jam: m.jam}
 	p.frames.New = func() any { return newFrame(m.frame) }
 	return p, nil
 }
@@ -66,7 +67,7 @@ const maxElements = math.MaxInt32 - 64
 
 // Fits reports whether the code can run on buffers: they must be aligned to 8 bytes and have fewer than 2^31-65 elements each.
 func (p *Program) Fits(buffers [][]byte) bool {
-	for _, m := range p.low.Globals() {
+	for _, m := range p.bufs {
 		b := buffers[m.Index]
 		if len(b) == 0 || len(b)%4 != 0 || uintptr(unsafe.Pointer(&b[0]))%8 != 0 || len(b)/m.Kind.Size() > maxElements {
 			return false
@@ -84,8 +85,8 @@ const (
 // Run runs groups workgroups on buffers, which fit (see Fits) and are written in place, with the scalar parameters params, on workers of pool. It returns when all is done. An error is
 // an [*interp.RunError]; after one, the contents of written buffers are undefined.
 func (p *Program) Run(groups [3]int, buffers [][]byte, params []uint32, pool *interp.Pool) error {
-	if len(buffers) != len(p.low.Globals()) || len(params) != len(p.low.Params) {
-		return fmt.Errorf("jit: kernel %s: %d buffers and %d parameters, it has %d and %d", p.k.Name, len(buffers), len(params), len(p.low.Globals()), len(p.low.Params))
+	if len(buffers) != len(p.bufs) || len(params) != len(p.low.Params) {
+		return fmt.Errorf("jit: kernel %s: %d buffers and %d parameters, it has %d and %d", p.k.Name, len(buffers), len(params), len(p.bufs), len(p.low.Params))
 	}
 	r := &launch{p: p, groups: groups, buffers: buffers, params: params, total: int64(groups[0]) * int64(groups[1]) * int64(groups[2]) * int64(p.blocks)}
 	if r.total == 0 {
@@ -123,7 +124,7 @@ func (r *launch) frame() *frame {
 	for i, v := range r.params {
 		*(*uint32)(unsafe.Add(f.base, frameParams+4*i)) = v
 	}
-	for _, m := range r.p.low.Globals() {
+	for _, m := range r.p.bufs {
 		b := r.buffers[m.Index]
 		f.put(frameBuffers+16*m.Index, uint64(uintptr(unsafe.Pointer(&b[0]))))
 		f.put(frameBuffers+16*m.Index+8, uint64(len(b)/m.Kind.Size()))
@@ -139,6 +140,10 @@ func (r *launch) run(pool *interp.Pool) {
 	f := r.frame()
 	defer r.p.frames.Put(f)
 	unit := int64(r.p.jam)
+	if r.total <= max(unit, 256/int64(r.p.lanes)) { // nothing to share
+		r.blocks(f, 0, r.total)
+		return
+	}
 	r.workers = int(min(int64(r.workers), (r.total+unit-1)/unit))
 	r.split = interp.NewSplit(r.total, r.workers, unit)
 	share := r.split.Share()
