@@ -139,6 +139,10 @@ func (c *call) scattered(base, src, index *Tensor, dim, n int, each, set bool) *
 	if out.err != nil || lead.err != nil {
 		return out
 	}
+	if sum := (&lib.IndexSum{Ops: []string{c.op.Name}, Outer: outer, N: n, J: j, Inner: inner, Kind: src.dtype.Kind(), Index: index.dtype.Kind()}); !each && base == nil && !set && sum.Worth() {
+		c.run(sum, []binding{c.dense(src), c.dense(index)}, out)
+		return out
+	}
 	rows := 1
 	if each {
 		rows = outer * inner

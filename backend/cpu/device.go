@@ -24,7 +24,7 @@ type Device struct {
 	idle      *sync.Cond // broadcast whenever a submission is done
 	queue     []*submission
 	rooms     []*room // of submissions that are done
-	running   bool // whether a goroutine works on the queue
+	running   bool    // whether a goroutine works on the queue
 	closed    bool
 	last      *submission // the latest
 	allocated int64

@@ -179,6 +179,16 @@ func scatterCase(outer, n, j, inner int, each, base, set bool, kind ir.Kind) kca
 		bufs: bufs, steps: func(lib.Target) []step { return steps }}
 }
 
+// indexSumCase is scatterCase by lib.IndexSum: the sums have the same order, so that nothing but rounding to kind is left to tolerate.
+func indexSumCase(outer, n, j, inner int, kind, index ir.Kind) kcase {
+	c := scatterCase(outer, n, j, inner, false, false, false, kind)
+	idx := array{kind: index, data: c.bufs[0].data}
+	return kcase{name: fmt.Sprintf("index sum %s by %s [%d %d %d] to %d", kind, index, outer, j, inner, n), bufs: []array{c.bufs[6], idx, c.bufs[7]},
+		steps: func(lib.Target) []step {
+			return []step{{&lib.IndexSum{Outer: outer, N: n, J: j, Inner: inner, Kind: kind, Index: index}, []int{0, 1, 2}}}
+		}}
+}
+
 func scanCase(outer, n, inner int, product bool, in, out ir.Kind) kcase {
 	data := noise(in, outer*n*inner, 6)
 	for i := range data {
@@ -218,12 +228,13 @@ func indexCases() []kcase {
 	var out []kcase
 	for _, k := range []ir.Kind{ir.F32, ir.F16, ir.BF16, ir.F64, ir.I32, ir.I64, ir.U8} {
 		out = append(out, gatherCase(2, 5, 7, 8, false, k, ir.I64), gatherCase(2, 5, 4, 3, true, k, ir.I32),
+			indexSumCase(2, 5, 9, 4, k, ir.I64), indexSumCase(1, 4, 43, 3, k, ir.I32), indexSumCase(3, 7, 2, 8, k, ir.I64),
 			scatterCase(2, 5, 9, 4, false, false, false, k), scatterCase(2, 3, 5, 3, true, true, false, k), scatterCase(1, 4, 40, 3, false, true, true, k))
 		if k != ir.U8 {
 			out = append(out, sortCase(2, 70, k, false), sortCase(3, 9, k, true))
 		}
 	}
-	return append(out, gatherCase(1, 0, 3, 4, false, ir.F32, ir.I64), gatherCase(3, 4, 0, 4, false, ir.F32, ir.I64),
+	return append(out, indexSumCase(1, 0, 3, 2, ir.F32, ir.I64), indexSumCase(2, 3, 0, 2, ir.F32, ir.I32), gatherCase(1, 0, 3, 4, false, ir.F32, ir.I64), gatherCase(3, 4, 0, 4, false, ir.F32, ir.I64),
 		scatterCase(1, 0, 3, 2, false, false, false, ir.F32), scatterCase(1, 3, 0, 2, false, true, false, ir.F32), sortCase(0, 4, ir.F32, false), sortCase(2, 300, ir.F32, true),
 		scanCase(2, 5, 3, false, ir.F32, ir.F32), scanCase(1, 600, 2, false, ir.U8, ir.I64), scanCase(2, 300, 1, true, ir.F16, ir.F32), scanCase(1, 513, 1, false, ir.F64, ir.F64))
 }
@@ -247,6 +258,9 @@ func TestScatterNamesTheLimit(t *testing.T) {
 	s := &lib.ScatterSum{Outer: 1, N: 2, J: 1 << 20, Inner: 1, Kind: ir.F32}
 	if _, _, err := s.Launch(targets()[1].t); err == nil {
 		t.Error("no error for more iterations than the device runs")
+	}
+	if _, _, err := (&lib.IndexSum{Outer: 1, N: 2, J: 1 << 20, Inner: 1, Kind: ir.F32, Index: ir.I64}).Launch(targets()[1].t); err == nil {
+		t.Error("index sum: no error for more iterations than the device runs")
 	}
 	if _, _, err := (&lib.Gather{Outer: 1, N: 1 << 26, J: 1, Inner: 1, Kind: ir.F32, Index: ir.I64}).Launch(targets()[1].t); err == nil {
 		t.Error("no error for a buffer past the binding limit")
