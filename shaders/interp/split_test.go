@@ -43,6 +43,26 @@ func TestSplitGivesEachNumberOnce(t *testing.T) {
 	}
 }
 
+// TestSplitPartsKeepTheirFront: a part's own worker takes it in order from the front, others from the end.
+func TestSplitPartsKeepTheirFront(t *testing.T) {
+	s := interp.NewSplit(2000, 2, 1)
+	x, y := s.Share(), s.Share()
+	first, n := x.Next(10)
+	for end := first%1000 + n; end < 1000; end += n { // the rest of its own part
+		var from int64
+		if from, n = x.Next(10); from != first+end {
+			t.Fatalf("the next piece of a worker's own part starts at %d, want %d", from, first+end)
+		}
+	}
+	end := (first+1000)%2000 + 1000 // of the other part
+	if from, n := x.Next(10); from+n != end {
+		t.Errorf("the other part's piece is %d to %d, want one that ends at %d", from, from+n, end)
+	}
+	if from, _ := y.Next(10); from != end-1000 {
+		t.Errorf("the other worker's piece starts at %d, want its part's front, %d", from, end-1000)
+	}
+}
+
 func TestSplitStops(t *testing.T) {
 	s := interp.NewSplit(100, 2, 1)
 	share := s.Share()

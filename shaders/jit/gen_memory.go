@@ -109,35 +109,17 @@ func (g *generator) pairMask(t ir.Type) []vreg {
 	})}
 }
 
-// bytesAhead is how far before its use memory along a row is asked for. What processors guess by themselves does not reach as far as memory beyond the
-// second-level cache needs; a first-level cache has room for this. It is no multiple of a page, whose lines would share few places.
-const bytesAhead = 18 << 10
-
-// alongRow reports whether an index has the form x + counter.
-func alongRow(index ir.Value) bool {
-	return index.Op == ir.OpAdd && (index.Args[0].Op == ir.OpLoopVar || index.Args[1].Op == ir.OpLoopVar)
-}
-
 // loadLanes loads a vector of the kernel.
 func (g *generator) loadLanes(in *ir.Instr) vreg {
 	index := g.general(in.Args[0])
 	g.indexCheck(in, index, in.Type.Lanes, true)
 	m, l := in.Mem, g.length(in.Type)
-	ahead := int32(0)
-	if g.level > 2 && in.Type.Lanes*m.Kind.Size() >= 32 && alongRow(in.Args[0]) {
-		ahead = bytesAhead
-	}
 	return g.op(vector, func(a *asm, r []int) {
 		f := form{length: l}
 		if len(r) > 2 {
 			f.mask, f.zero = r[2], true
 		}
-		at := element(a, m, r[1])
-		loadPlain(a, m.Kind, f, r[0], at)
-		if ahead > 0 {
-			at.disp += ahead
-			a.prefetch(at)
-		}
+		loadPlain(a, m.Kind, f, r[0], element(a, m, r[1]))
 	}, append([]vreg{index}, g.pairMask(in.Type)...)...)
 }
 

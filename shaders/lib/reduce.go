@@ -31,7 +31,7 @@ func (r *Reduce) Key() string {
 	p := r.plan()
 	fmt.Fprintf(&sb, "%s|n%d", operandKey(r.Out), p.lengthClass)
 	if r.Inner == 1 {
-		fmt.Fprintf(&sb, "|rows,%d,%d", p.align, pow2Factor(r.N))
+		fmt.Fprintf(&sb, "|rows,%d,%d", p.align, rowFactor(r.N))
 	} else {
 		fmt.Fprintf(&sb, "|columns,%d,%d", p.align, p.innerClass)
 	}

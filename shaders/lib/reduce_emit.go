@@ -217,7 +217,7 @@ func (m *reduceEmitter) rowPerInvocation() {
 		if tail {
 			full = b.Mul(b.Div(n, b.U32(uint32(width))), b.U32(uint32(width)))
 		}
-		p := r.lanes(r.loop(width, b.U32(0), full, uint32(width), func(i ir.Value) partial {
+		p := r.lanes(r.loopSums(width, b.U32(0), full, uint32(width), m.t.rowSums(m.N, width), func(i ir.Value) partial {
 			return m.element(b.Add(start, i), width, how, i, false)
 		}))
 		if tail {

@@ -167,7 +167,12 @@ const sumBlock = 16
 // loop reduces f(i) for i = lo, lo+step, … below hi. Float sums are made of blocks of sumBlock elements, which are
 // added with Kahan's compensation, so that the error does not grow with the length.
 func (r reducer) loop(lanes int, lo, hi ir.Value, step uint32, f func(i ir.Value) partial) partial {
-	return loopAll(r.b, []reducer{r}, lanes, lo, hi, step, func(i ir.Value) []partial { return []partial{f(i)} })[0]
+	return r.loopSums(lanes, lo, hi, step, 1, f)
+}
+
+// loopSums is loop with some partial results (see [loopAll]).
+func (r reducer) loopSums(lanes int, lo, hi ir.Value, step uint32, sums int, f func(i ir.Value) partial) partial {
+	return loopAll(r.b, []reducer{r}, lanes, lo, hi, step, sums, func(i ir.Value) []partial { return []partial{f(i)} })[0]
 }
 
 // compensate adds a block's sum to the total, by what earlier additions lost.

@@ -58,6 +58,7 @@ func (r *Reduce) RowsFit(t Target) (width int, ok bool) {
 // rowsPlan is what kernel and launch agree on.
 type rowsPlan struct {
 	shape    reduceShape
+	sums     int // partial results of each reduction (see loopAll)
 	n        int // elements of a row
 	dims     []int
 	places   []rowPlace // inputs, outputs, then the index
@@ -189,6 +190,7 @@ func (r *Rows) plan(t Target) (*rowsPlan, error) {
 		}
 		width = w
 		p.shape = s.Reduce.plan().shape(s.Reduce, t)
+		p.sums = t.rowSums(p.n, width)
 	}
 	if width == 0 {
 		return nil, fmt.Errorf("%s: there is no reduction", r.what())
@@ -251,7 +253,7 @@ func (r *Rows) Key() string {
 	for _, o := range r.Results {
 		sb.WriteString(">" + operandKey(o.Out) + " ")
 	}
-	fmt.Fprintf(&sb, "|n%d,%d|%v|", min(ceilPow2(p.n), 8192), pow2Factor(p.n), len(p.dims))
+	fmt.Fprintf(&sb, "|n%d,%d|%v|", min(ceilPow2(p.n), 8192), rowFactor(p.n), len(p.dims))
 	for _, g := range p.places {
 		fmt.Fprintf(&sb, "%t", g.row)
 		for _, s := range g.lead {

@@ -387,7 +387,7 @@ func (m *rowsEmitter) pass(steps, outs []int, lid ir.Value) {
 	if tail {
 		hi = b.Mul(b.Div(n, b32(b, width)), b32(b, width))
 	}
-	parts := loopAll(b, reds, width, lo, hi, stride, func(i ir.Value) []partial { return visit(i, width) })
+	parts := loopAll(b, reds, width, lo, hi, stride, m.sums, func(i ir.Value) []partial { return visit(i, width) })
 	for j := range parts {
 		parts[j] = reds[j].lanes(parts[j])
 	}
@@ -420,47 +420,72 @@ func (m *rowsEmitter) pass(steps, outs []int, lid ir.Value) {
 	}
 }
 
-// loopAll is [reducer.loop] for several reductions at once.
-func loopAll(b *ir.Builder, reds []reducer, lanes int, lo, hi ir.Value, step uint32, f func(i ir.Value) []partial) []partial {
-	totals, lost := make([]partialVar, len(reds)), make([]ir.Value, len(reds))
+// loopAll is [reducer.loop] for several reductions at once. Each has some partial results (a divisor of sumBlock) that elements go to in turn, so that
+// they do not wait for each other; hi-lo is a multiple of step*sums.
+func loopAll(b *ir.Builder, reds []reducer, lanes int, lo, hi ir.Value, step uint32, sums int, f func(i ir.Value) []partial) []partial {
+	neutral := func(r reducer) []partialVar {
+		vars := make([]partialVar, sums)
+		for k := range vars {
+			vars[k] = r.variable(r.neutral(lanes))
+		}
+		return vars
+	}
+	over := func(lo, hi ir.Value, vars [][]partialVar) {
+		b.For(lo, hi, b.U32(step*uint32(sums)), func(i ir.Value) {
+			for k := range sums {
+				at := i
+				if k > 0 {
+					at = b.Add(i, b.U32(step*uint32(k)))
+				}
+				for j, p := range f(at) {
+					reds[j].fold(vars[j][k], p)
+				}
+			}
+		})
+	}
+	join := func(r reducer, vars []partialVar) partial {
+		for n := len(vars) / 2; n > 0; n /= 2 {
+			for k := range n {
+				r.fold(vars[k], r.get(vars[k+n]))
+			}
+		}
+		return r.get(vars[0])
+	}
+
+	vars, totals, lost := make([][]partialVar, len(reds)), make([]partialVar, len(reds)), make([]ir.Value, len(reds))
 	blocked := false
 	for j, r := range reds {
-		totals[j] = r.variable(r.neutral(lanes))
 		if r.op == ReduceSum && r.kind.IsFloat() {
-			lost[j], blocked = b.Var(r.neutral(lanes).value), true
+			totals[j], lost[j], blocked = r.variable(r.neutral(lanes)), b.Var(r.neutral(lanes).value), true
+		} else {
+			vars[j] = neutral(r)
 		}
 	}
 	if !blocked {
-		b.For(lo, hi, b.U32(step), func(i ir.Value) {
-			for j, p := range f(i) {
-				reds[j].fold(totals[j], p)
-			}
-		})
+		over(lo, hi, vars)
 	} else {
 		block := b.U32(step * sumBlock)
 		b.For(lo, hi, block, func(first ir.Value) {
-			sums := make([]partialVar, len(reds))
-			for j, r := range reds {
-				if sums[j] = totals[j]; lost[j] != nil {
-					sums[j] = r.variable(r.neutral(lanes))
-				}
-			}
-			end := b.Add(first, b.Min(block, b.Sub(hi, first)))
-			b.For(first, end, b.U32(step), func(i ir.Value) {
-				for j, p := range f(i) {
-					reds[j].fold(sums[j], p)
-				}
-			})
 			for j, r := range reds {
 				if lost[j] != nil {
-					r.compensate(totals[j], lost[j], r.get(sums[j]).value)
+					vars[j] = neutral(r)
+				}
+			}
+			over(first, b.Add(first, b.Min(block, b.Sub(hi, first))), vars)
+			for j, r := range reds {
+				if lost[j] != nil {
+					r.compensate(totals[j], lost[j], join(r, vars[j]).value)
 				}
 			}
 		})
 	}
 	out := make([]partial, len(reds))
 	for j, r := range reds {
-		out[j] = r.get(totals[j])
+		if lost[j] != nil {
+			out[j] = r.get(totals[j])
+		} else {
+			out[j] = join(r, vars[j])
+		}
 	}
 	return out
 }

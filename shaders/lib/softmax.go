@@ -10,7 +10,7 @@ import (
 // Key identifies the kernel: the kinds and classes of N and Inner. The sizes themselves are launch parameters.
 func (s *Softmax) Key() string {
 	p := s.plan()
-	key := fmt.Sprintf("softmax|%v|%s,%s|n%d,%d", s.Log, s.In, s.Out, p.lengthClass, pow2Factor(s.N))
+	key := fmt.Sprintf("softmax|%v|%s,%s|n%d,%d", s.Log, s.In, s.Out, p.lengthClass, rowFactor(s.N))
 	if s.Inner == 1 {
 		return fmt.Sprintf("%s|rows,%d", key, p.align)
 	}
@@ -263,7 +263,7 @@ func (m *softmaxEmitter) rowPerInvocation() {
 			full = b.Mul(b.Div(m.n, b.U32(uint32(width))), b.U32(uint32(width)))
 		}
 		over := func(r reducer, f func(at ir.Value, lanes int, how access) ir.Value) ir.Value {
-			p := r.lanes(r.loop(width, b.U32(0), full, uint32(width), func(i ir.Value) partial {
+			p := r.lanes(r.loopSums(width, b.U32(0), full, uint32(width), m.t.rowSums(m.N, width), func(i ir.Value) partial {
 				return partial{value: f(b.Add(start, i), width, how)}
 			}))
 			if tail {

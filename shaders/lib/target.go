@@ -24,6 +24,7 @@ type config struct {
 	row     int // workgroup size of kernels where one invocation reduces a row
 	rowWide int // lanes of an access in a row that one invocation reduces
 	columns int // workgroup size where one invocation reduces a column
+	sums    int // partial results of a reduction in a row that one invocation reduces
 	tree    bool
 	// Splitting of reductions: parallel is how many rows (CPU) or workgroups (GPU) keep the device busy, piece the
 	// smallest number of elements worth a row of its own.
@@ -33,10 +34,10 @@ type config struct {
 // The starting shapes. On CPU devices trees in workgroup memory were 3 to 11 times slower than a row per invocation. The block
 // executor is best with a workgroup as large as its blocks, in which neighbours access neighbours.
 var configs = [...]config{
-	blockCPU:  {width: 1, local: 1024, vectors: 1, row: 64, rowWide: 16, columns: 1024, parallel: 128, piece: 2048},
-	vulkanCPU: {width: 4, local: 64, vectors: 1, row: 8, rowWide: 4, columns: 8, parallel: 128, piece: 1024},
-	openclCPU: {width: 16, local: 64, vectors: 1, row: 4, rowWide: 16, columns: 4, parallel: 64, piece: 2048},
-	gpu:       {width: 4, local: 256, vectors: 2, row: 256, rowWide: 4, columns: 256, tree: true, parallel: 512, piece: 4096},
+	blockCPU:  {width: 1, local: 1024, vectors: 1, row: 64, rowWide: 16, columns: 1024, sums: 4, parallel: 128, piece: 2048},
+	vulkanCPU: {width: 4, local: 64, vectors: 1, row: 8, rowWide: 4, columns: 8, sums: 1, parallel: 128, piece: 1024},
+	openclCPU: {width: 16, local: 64, vectors: 1, row: 4, rowWide: 16, columns: 4, sums: 1, parallel: 64, piece: 2048},
+	gpu:       {width: 4, local: 256, vectors: 2, row: 256, rowWide: 4, columns: 256, sums: 1, tree: true, parallel: 512, piece: 4096},
 }
 
 // longRow is the inner dimension from which on a workgroup of the block executor stays in one row.
@@ -89,6 +90,23 @@ func (t Target) rowWidth(width, length, align int) int {
 		}
 	}
 	return width
+}
+
+// rowSums returns how many partial results a reduction of rows of n elements has, which are read in vectors of width lanes. One addition waits for
+// another: the CPU device's machine code has one vector after the other, as compilers have without leave to change the order.
+func (t Target) rowSums(n, width int) int {
+	if sums := t.config().sums; width > 1 && n%(width*sums) == 0 {
+		return sums
+	}
+	return 1
+}
+
+// rowFactor is what kernels of rows of n elements depend on of n: [pow2Factor], or 64 where rowSums may be 4.
+func rowFactor(n int) int {
+	if n%64 == 0 {
+		return 64
+	}
+	return pow2Factor(n)
 }
 
 // fold makes a grid of at least n workgroups within the target's limits.
