@@ -20,13 +20,30 @@ type gradFn struct {
 	scope    *Scope
 	site     *site
 	module   string // the layer that called the operator, if it was observed
+
+	// The gradient: for the only output, or for all of them.
+	call     Call
+	back     func(cc *Call, dy *Tensor) []*Tensor
 	backward func(dys []*Tensor, needs []bool) []*Tensor
 
 	space struct { // for the lists of most operators
 		versions [3]version
 		saved    [3]*ref
 		outs     [1]outMeta
+		needs    [3]bool
 	}
+}
+
+// gradients calls the operator's gradient.
+func (fn *gradFn) gradients(dys []*Tensor, needs []bool) []*Tensor {
+	if fn.back == nil {
+		return fn.backward(dys, needs)
+	}
+	if dys[0] == nil {
+		return nil
+	}
+	fn.call.needs = needs
+	return fn.back(&fn.call, dys[0])
 }
 
 // version identifies a tensor's value: its storage, and how often that was updated in place.
@@ -60,29 +77,34 @@ var gradMu sync.Mutex
 // differentiable makes outs collect gradients for the call's operands, if any of them needs one. back gets the gradient of
 // the only output.
 func (c *call) differentiable(outs []*Tensor, params []float64, back func(cc *Call, dy *Tensor) []*Tensor) {
-	if !c.needsGrad() {
+	fn := c.newGradFn(outs)
+	if fn == nil {
 		return
 	}
-	cc := &Call{In: c.in, Params: params}
+	fn.back, fn.call.In, fn.call.Params = back, c.in, params
 	if len(outs) > 0 {
-		cc.Out = outs[0]
+		fn.call.Out = outs[0]
 	}
-	c.record(outs, func(dys []*Tensor, needs []bool) []*Tensor {
-		if dys[0] == nil {
-			return nil
-		}
-		now := *cc
-		now.needs = needs
-		return back(&now, dys[0])
-	})
 }
 
 // record is differentiable for any number of outputs; the gradients of outputs that nothing used are nil.
 func (c *call) record(outs []*Tensor, back func(dys []*Tensor, needs []bool) []*Tensor) {
-	if !c.needsGrad() || slices.ContainsFunc(outs, func(t *Tensor) bool { return t.err != nil }) {
-		return
+	if fn := c.newGradFn(outs); fn != nil {
+		fn.backward = back
 	}
-	fn := &gradFn{op: c.op, seq: gradSeq.Add(1), in: c.in, scope: c.scope, site: c.site, module: c.scope.module(), backward: back}
+}
+
+// newGradFn makes the node of a call for outs, or returns nil if it is not to be recorded.
+func (c *call) newGradFn(outs []*Tensor) *gradFn {
+	if !c.needsGrad() {
+		return nil
+	}
+	for _, t := range outs {
+		if t.err != nil {
+			return nil
+		}
+	}
+	fn := &gradFn{op: c.op, seq: gradSeq.Add(1), in: c.in, scope: c.scope, site: c.site, module: c.scope.module()}
 	fn.versions, fn.saved, fn.outs = fn.space.versions[:0], fn.space.saved[:0], fn.space.outs[:0]
 	for _, t := range c.in {
 		fn.versions = append(fn.versions, t.version())
@@ -90,10 +112,11 @@ func (c *call) record(outs []*Tensor, back func(dys []*Tensor, needs []bool) []*
 	for i, t := range outs {
 		fn.outs = append(fn.outs, outMeta{t.shape, t.dtype})
 		if t.dtype.IsFloat() {
-			t.fn, t.fnOut = fn, i
+			t.fn, t.fnOut = fn, int32(i)
 		}
 	}
 	fn.save(outs)
+	return fn
 }
 
 // needsGrad reports whether the call is to be recorded for gradients.
@@ -264,7 +287,7 @@ type slot struct {
 
 func slotOf(t *Tensor) slot {
 	if t.fn != nil {
-		return slot{fn: t.fn, out: t.fnOut}
+		return slot{fn: t.fn, out: int(t.fnOut)}
 	}
 	return slot{leaf: t}
 }
@@ -283,6 +306,7 @@ type pass struct {
 	held  map[*ref]int // in how many slots a gradient is
 	slots []slot       // in order of their first gradient, so that a pass does the same things in the same order
 	order []*gradFn    // by seq, ascending
+	dys   []*Tensor    // the gradients of an operator's outputs
 }
 
 // seed checks the outputs and starts with their upstream gradients.
@@ -394,9 +418,10 @@ func (p *pass) drop(g *Tensor) {
 // run goes through the graph from the outputs to the leaves.
 func (p *pass) run() error {
 	for _, fn := range slices.Backward(p.order) {
-		dys := make([]*Tensor, len(fn.outs))
 		any := false
-		for i := range dys {
+		dys := p.dys[:0]
+		for i := range fn.outs {
+			dys = append(dys, nil)
 			s := slot{fn: fn, out: i}
 			if dys[i] = p.grads[s]; dys[i] != nil {
 				any = true
@@ -405,6 +430,7 @@ func (p *pass) run() error {
 				p.drop(dys[i])
 			}
 		}
+		p.dys = dys
 		if !any {
 			continue
 		}
@@ -440,7 +466,11 @@ func (p *pass) step(fn *gradFn, dys []*Tensor) error {
 	if fn.spent() {
 		return fn.fail(errorOf(ErrGrad, "trying to backward through the graph a second time: the first Backward freed values between layers that the gradient needs; use BackwardRetain the first time"))
 	}
-	needs := make([]bool, len(fn.in))
+	needs := fn.space.needs[:]
+	if len(fn.in) > len(needs) {
+		needs = make([]bool, len(fn.in))
+	}
+	needs = needs[:len(fn.in)]
 	for i, t := range fn.in {
 		needs[i] = t.needsGrad() && fn.op.flows(i)
 		if err := t.freedErr(); err != nil && needs[i] && !t.ref.given {
@@ -458,7 +488,7 @@ func (p *pass) step(fn *gradFn, dys []*Tensor) error {
 	if p.temp != nil {
 		p.temp.origin, p.temp.originModule = fn.site, fn.module
 	}
-	gs := fn.backward(dys, needs)
+	gs := fn.gradients(dys, needs)
 	for i, t := range fn.in {
 		if i >= len(gs) || gs[i] == nil || !needs[i] {
 			continue

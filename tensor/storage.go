@@ -16,12 +16,14 @@ type storage struct {
 
 	scoped atomic.Int32 // claims of tensors that a scope owns
 
+	taken bool // first is in use; set before the storage is shared
+
 	// Guarded by eng.mu.
+	leaf   bool    // it is some leaf's gradient
 	node   *node   // the pending node that makes it
 	mem    *memory // once made
 	err    error   // why it could not be made
 	checks []*check
-	leaf   bool // it is some leaf's gradient
 
 	recipe  *recipe // how to compute it, if it was fused away
 	latent  int32   // claims of recipes
@@ -33,7 +35,6 @@ type storage struct {
 
 	own    memory  // where mem points to
 	first  ref     // the first tensor's claim
-	taken  bool    // first is in use; set before the storage is shared
 	record *record // room for the node that makes it, until that is used
 }
 

@@ -22,8 +22,8 @@ type Tensor struct {
 	err     error
 
 	requiresGrad bool    // a leaf that collects gradients
+	fnOut        int32   // which of fn's outputs it is
 	fn           *gradFn // what made it, if a gradient flows through it
-	fnOut        int     // which of fn's outputs it is
 	grad         *Tensor // guarded by gradMu
 }
 
@@ -32,9 +32,9 @@ type Tensor struct {
 type ref struct {
 	st     *storage
 	done   atomic.Bool
-	scoped bool // a scope owns it
-	saves  int  // gradients that need the value
-	given  bool // up by Discard: it goes when no gradient needs it
+	scoped bool  // a scope owns it
+	given  bool  // up by Discard: it goes when no gradient needs it
+	saves  int32 // gradients that need the value
 }
 
 // release gives the claim up; a second call does nothing.

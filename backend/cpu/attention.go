@@ -66,8 +66,13 @@ func (m *attention) run(b [][]byte, params []uint32) error {
 	var failed atomic.Pointer[error]
 	work := float64(a.Queries) / float64(blocks) * float64(a.Keys) * float64(a.D+a.E)
 	parallel(m.pool, heads*blocks, work, func(i int) {
-		h := attentionHead{Attention: a, m: m, buffers: b, batch: i / blocks / a.Heads, head: i / blocks % a.Heads, s: getScratch()}
-		defer h.s.put()
+		h := attentionHeads.Get().(*attentionHead)
+		*h = attentionHead{Attention: a, m: m, buffers: b, batch: i / blocks / a.Heads, head: i / blocks % a.Heads, s: getScratch()}
+		defer func() {
+			h.s.put()
+			*h = attentionHead{}
+			attentionHeads.Put(h)
+		}()
 		var err error
 		if a.Backward {
 			err = h.backward()
@@ -121,7 +126,13 @@ type attentionHead struct {
 	buffers     [][]byte
 	batch, head int
 	s           *scratch
+
+	operands [3][]byte // of the rows' kernel, and its parameters
+	numbers  [4]uint32
 }
+
+// attentionHeads are kept for other heads.
+var attentionHeads = sync.Pool{New: func() any { return new(attentionHead) }}
 
 // from returns where row i of an operand is, in elements.
 func (h *attentionHead) from(l lib.AttentionLayout, row int) int {
@@ -130,7 +141,13 @@ func (h *attentionHead) from(l lib.AttentionLayout, row int) int {
 
 // matrix describes an operand's rows from the given one on.
 func (h *attentionHead) matrix(buffer int, l lib.AttentionLayout, row int) gemm.Matrix {
-	kind := map[ir.Kind]gemm.Kind{ir.F32: gemm.F32, ir.F16: gemm.F16, ir.BF16: gemm.BF16}[h.Kind]
+	kind := gemm.F32
+	switch h.Kind {
+	case ir.F16:
+		kind = gemm.F16
+	case ir.BF16:
+		kind = gemm.BF16
+	}
 	return gemm.Matrix{Kind: kind, Data: h.buffers[buffer][h.from(l, row)*h.Kind.Size():], Row: l.Row, Col: 1}
 }
 
@@ -144,10 +161,16 @@ func flipped(m gemm.Matrix) gemm.Matrix {
 	return m
 }
 
+var products = sync.Pool{New: func() any { return new(gemm.Product) }}
+
 // rowProduct computes c = a b for matrices m by k and k by n.
 func rowProduct(c []float32, a, b gemm.Matrix, m, n, k int) error {
-	p := gemm.Product{M: m, N: n, K: k, Batch: 1, A: a, B: b, C: c}
-	return p.Run(aloneWorkers{})
+	p := products.Get().(*gemm.Product)
+	defer products.Put(p)
+	*p = gemm.Product{M: m, N: n, K: k, Batch: 1, A: a, B: b, C: c}
+	err := p.Run(aloneWorkers{})
+	*p = gemm.Product{}
+	return err
 }
 
 // finish runs the rows' kernel on scores of queries from the given one on.
@@ -160,7 +183,8 @@ func (h *attentionHead) finish(first, rows, keys int, buffers ...[]byte) error {
 	if err != nil {
 		return err
 	}
-	return p([3]int{1, 1, 1}, buffers, []uint32{uint32(rows), uint32(keys), math.Float32bits(h.Scale), uint32(first)})
+	h.numbers = [4]uint32{uint32(rows), uint32(keys), math.Float32bits(h.Scale), uint32(first)}
+	return p([3]int{1, 1, 1}, append(h.operands[:0], buffers...), h.numbers[:])
 }
 
 // write stores rows of float32 as an operand's.

@@ -88,18 +88,28 @@ func (p *Program) Run(groups [3]int, buffers [][]byte, params []uint32, pool *in
 	if len(buffers) != len(p.bufs) || len(params) != len(p.low.Params) {
 		return fmt.Errorf("jit: kernel %s: %d buffers and %d parameters, it has %d and %d", p.k.Name, len(buffers), len(params), len(p.bufs), len(p.low.Params))
 	}
-	r := &launch{p: p, groups: groups, buffers: buffers, params: params, total: int64(groups[0]) * int64(groups[1]) * int64(groups[2]) * int64(p.blocks)}
-	if r.total == 0 {
+	total := int64(groups[0]) * int64(groups[1]) * int64(groups[2]) * int64(p.blocks)
+	if total == 0 {
 		return nil
 	}
-	if r.total < 0 || groups[0] < 0 || groups[1] < 0 || groups[2] < 0 {
+	if total < 0 || groups[0] < 0 || groups[1] < 0 || groups[2] < 0 {
 		return fmt.Errorf("jit: kernel %s: workgroups %v", p.k.Name, groups)
 	}
-	r.workers = pool.Size()
+	r := launches.Get().(*launch)
+	defer r.put()
+	r.p, r.groups, r.buffers, r.params, r.total, r.workers = p, groups, buffers, params, total, pool.Size()
 	r.run(pool)
 	runtime.KeepAlive(buffers)
 	runtime.KeepAlive(p.exec)
 	return r.err
+}
+
+// launches are used again. Nobody works on one when its run is over.
+var launches = sync.Pool{New: func() any { return new(launch) }}
+
+func (r *launch) put() {
+	r.p, r.buffers, r.params, r.split, r.err = nil, nil, nil, nil, nil
+	launches.Put(r)
 }
 
 // launch is a run of a program. Its work is the blocks of all workgroups, by number.
@@ -145,6 +155,10 @@ func (r *launch) run(pool *interp.Pool) {
 		return
 	}
 	r.workers = int(min(int64(r.workers), (r.total+unit-1)/unit))
+	if r.workers == 1 {
+		r.alone(f, unit)
+		return
+	}
 	r.split = interp.NewSplit(r.total, r.workers, unit)
 	share := r.split.Share()
 	bytes := 0
@@ -152,14 +166,14 @@ func (r *launch) run(pool *interp.Pool) {
 		bytes += len(b)
 	}
 	perBlock := float64(bytes) / float64(r.total) / 16 // ns, if it is memory that it waits for
-	if bytes < sureBytes || r.workers == 1 {
+	if bytes < sureBytes {
 		start := time.Now()
 		from, piece := share.Next(max(unit, 256/int64(r.p.lanes)))
 		if !r.blocks(f, from, from+piece) || piece == r.total {
 			return
 		}
 		perBlock = float64(time.Since(start)) / float64(piece)
-		if work := perBlock * float64(r.total-piece); work < float64(spawnWork) || r.workers == 1 {
+		if work := perBlock * float64(r.total-piece); work < float64(spawnWork) {
 			r.work(f, share, perBlock)
 			return
 		}
@@ -176,14 +190,35 @@ func (r *launch) run(pool *interp.Pool) {
 	})
 }
 
+// alone does all of the work, in pieces as work does.
+func (r *launch) alone(f *frame, unit int64) {
+	n := max(unit, 256/int64(r.p.lanes))
+	for from := int64(0); from < r.total; {
+		n = min(n, r.total-from)
+		start := time.Now()
+		if !r.blocks(f, from, from+n) {
+			return
+		}
+		perBlock := float64(time.Since(start)) / float64(n)
+		from += n
+		n = r.pieceOf(perBlock)
+		n = (n + unit - 1) / unit * unit
+	}
+}
+
+// pieceOf returns how many blocks take about as long as a call is to take: whole workgroups, if it is more than one.
+func (r *launch) pieceOf(perBlock float64) int64 {
+	n := max(1, int64(float64(wantCall)/max(perBlock, 0.1)))
+	if n > int64(r.p.blocks) {
+		n -= n % int64(r.p.blocks)
+	}
+	return n
+}
+
 // work does pieces until there are none. They start from an estimate of the time of a block and follow what is measured.
 func (r *launch) work(f *frame, share interp.Share, perBlock float64) {
 	for {
-		n := max(1, int64(float64(wantCall)/max(perBlock, 0.1)))
-		if n > int64(r.p.blocks) { // whole workgroups
-			n -= n % int64(r.p.blocks)
-		}
-		from, n := share.Next(n)
+		from, n := share.Next(r.pieceOf(perBlock))
 		if n == 0 {
 			return
 		}

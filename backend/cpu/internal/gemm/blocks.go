@@ -23,7 +23,8 @@ func (t *task) blocks() {
 	defer s.put()
 	for n0 := 0; n0 < t.N; n0 += nb {
 		for k0 := 0; k0 == 0 || k0 < t.K; k0 += kb {
-			b := block{task: t, n0: n0, n: min(nb, t.N-n0), k0: k0, k: min(kb, t.K-k0), packA: packA, packB: packB}
+			b := &t.block
+			*b = block{task: t, n0: n0, n: min(nb, t.N-n0), k0: k0, k: min(kb, t.K-k0), packA: packA, packB: packB}
 			b.mPanels, b.nPanels = ceil(t.M, t.isa.rows), ceil(b.n, w)
 			b.run(s)
 		}
@@ -38,6 +39,7 @@ type block struct {
 	n0, n, k0, k     int
 	packA, packB     bool
 	mPanels, nPanels int
+	tm, tn, down     int       // panels of a tile, and tiles from top to bottom
 	b                []float32 // B packed: for each depth steps, panel after panel
 	edge             []float32 // the last panel of B, if B is not packed but that panel is not full
 }
@@ -52,7 +54,7 @@ func (b *block) run(s *scratch) {
 	case b.n%b.isa.lanes != 0:
 		b.edge = s.take(w * b.k)
 		q := b.nPanels - 1
-		b.isa.pack(new(rowTable), b.edge, w, b.task.b, b.n0+q*w, b.n-q*w, b.k0, b.k)
+		b.isa.pack(&s.from, b.edge, w, b.task.b, b.n0+q*w, b.n-q*w, b.k0, b.k)
 	}
 
 	// Tiles of whole panels, small enough for every worker to get some. Fewer rows cost less than fewer columns, for
@@ -65,30 +67,47 @@ func (b *block) run(s *scratch) {
 			tn = (tn + 1) / 2
 		}
 	}
-	down, across := ceil(b.mPanels, tm), ceil(b.nPanels, tn)
-	parallel(b.workers, down*across, tm*b.isa.rows*tn*w*max(b.k, 1), func(i int) {
-		p0, q0 := i%down*tm, i/down*tn
-		p1, q1 := min(p0+tm, b.mPanels), min(q0+tn, b.nPanels)
-		b.tile(p0, p1, q0, q1)
-		if b.k0+b.k == b.task.K {
-			b.done(p0*b.isa.rows, min(p1*b.isa.rows, b.M), b.n0+q0*w, b.n0+min(q1*w, b.n))
+	b.tm, b.tn, b.down = tm, tn, ceil(b.mPanels, tm)
+	b.each((*block).numbered, b.down*ceil(b.nPanels, tn), tm*b.isa.rows*tn*w*max(b.k, 1))
+}
+
+// each is parallel for a method. One worker needs no closure.
+func (b *block) each(f func(b *block, i int), n, work int) {
+	if workersFor(b.workers, n, work) == 1 {
+		for i := range n {
+			f(b, i)
 		}
-	})
+		return
+	}
+	parallel(b.workers, n, work, func(i int) { f(b, i) })
+}
+
+// numbered computes tile i.
+func (b *block) numbered(i int) {
+	w := b.isa.width()
+	p0, q0 := i%b.down*b.tm, i/b.down*b.tn
+	p1, q1 := min(p0+b.tm, b.mPanels), min(q0+b.tn, b.nPanels)
+	b.tile(p0, p1, q0, q1)
+	if b.k0+b.k == b.task.K {
+		b.done(p0*b.isa.rows, min(p1*b.isa.rows, b.M), b.n0+q0*w, b.n0+min(q1*w, b.n))
+	}
 }
 
 // pack packs B, in pieces of a few panels.
 func (b *block) pack() {
+	b.each((*block).packPiece, ceil(b.nPanels, 64/b.isa.width())*max(1, ceil(b.k, depth)), 64*min(depth, b.k)*8)
+}
+
+func (b *block) packPiece(i int) {
 	w := b.isa.width()
-	deep := max(1, ceil(b.k, depth))
-	panels := 64 / w
-	parallel(b.workers, ceil(b.nPanels, panels)*deep, 64*min(depth, b.k)*8, func(i int) {
-		var from rowTable
-		k := i % deep * depth
-		n := min(depth, b.k-k)
-		for q := i / deep * panels; q < min(b.nPanels, (i/deep+1)*panels); q++ {
-			b.isa.pack(&from, b.b[(k*b.nPanels+q*n)*w:], w, b.task.b, b.n0+q*w, min(w, b.n-q*w), b.k0+k, n)
-		}
-	})
+	deep, panels := max(1, ceil(b.k, depth)), 64/w
+	s := getSmall()
+	defer s.putSmall()
+	k := i % deep * depth
+	n := min(depth, b.k-k)
+	for q := i / deep * panels; q < min(b.nPanels, (i/deep+1)*panels); q++ {
+		b.isa.pack(&s.from, b.b[(k*b.nPanels+q*n)*w:], w, b.task.b, b.n0+q*w, min(w, b.n-q*w), b.k0+k, n)
+	}
 }
 
 // panelB returns the first vectors of a panel of B and the distance in bytes along K.
@@ -116,7 +135,7 @@ type rowsA struct {
 func (a *rowsA) panel(p int) *float32 { return at(a.first, uintptr(p)*a.step) }
 
 // rowsOfA returns the rows of panels p0 to p1-1, n steps from k on.
-func (b *block) rowsOfA(s *scratch, from *rowTable, p0, p1, k, n int) rowsA {
+func (b *block) rowsOfA(s *scratch, p0, p1, k, n int) rowsA {
 	v, rows := b.task.a, b.isa.rows
 	switch {
 	case b.k == 0:
@@ -126,7 +145,7 @@ func (b *block) rowsOfA(s *scratch, from *rowTable, p0, p1, k, n int) rowsA {
 	}
 	mem := s.take((p1 - p0) * group * n)
 	for p := p0; p < p1; p++ {
-		b.isa.pack(from, mem[(p-p0)*group*n:], group, v, p*rows, min(rows, b.M-p*rows), b.k0+k, n)
+		b.isa.pack(&s.from, mem[(p-p0)*group*n:], group, v, p*rows, min(rows, b.M-p*rows), b.k0+k, n)
 	}
 	return rowsA{&mem[0], 4, 4 * group, uintptr(4 * group * n)}
 }
@@ -140,7 +159,6 @@ func (b *block) tile(p0, p1, q0, q1 int) {
 		mem = getSmall()
 		defer mem.putSmall()
 	}
-	var from rowTable
 	for k := 0; k == 0 || k < b.k; k += depth {
 		kn := min(depth, b.k-k)
 		var add uintptr
@@ -148,7 +166,7 @@ func (b *block) tile(p0, p1, q0, q1 int) {
 			add = 1
 		}
 		last := b.k0+k+kn == b.task.K
-		a := b.rowsOfA(mem, &from, p0, p1, k, kn)
+		a := b.rowsOfA(mem, p0, p1, k, kn)
 		for q := q0; q < q1; q++ {
 			pb, step := b.panelB(q, k, kn)
 			col := b.n0 + q*w

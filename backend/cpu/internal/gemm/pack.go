@@ -6,7 +6,10 @@ import (
 )
 
 // scratch is memory for packed operands, kept between products.
-type scratch struct{ mem []float32 }
+type scratch struct {
+	mem  []float32
+	from rowTable
+}
 
 // There are two sorts, so that a large one is found where it is needed: for operands, and for the rows of a tile.
 var (
@@ -21,9 +24,13 @@ func getScratch() *scratch { return scratches.Get().(*scratch) }
 
 func getSmall() *scratch { return smalls.Get().(*scratch) }
 
-func (s *scratch) putSmall() { smalls.Put(s) }
+func (s *scratch) putSmall() {
+	s.from = rowTable{}
+	smalls.Put(s)
+}
 
 func (s *scratch) put() {
+	s.from = rowTable{}
 	if cap(s.mem) <= keep {
 		scratches.Put(s)
 	}

@@ -2,6 +2,7 @@ package gemm
 
 import (
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"github.com/anygpu/anygpu/shaders/interp"
@@ -63,12 +64,15 @@ func (p *Product) run(w Workers, s *isa) error {
 	if p.M == 0 || p.N == 0 || p.Batch == 0 {
 		return nil
 	}
-	q := *p
-	q.fold()
 	if p.Precise {
 		s = s.precise
 	}
-	j := job{Product: &q, isa: s, workers: w}
+	j := jobs.Get().(*job)
+	defer j.put()
+	q := &j.own
+	*q = *p
+	q.fold()
+	j.Product, j.isa, j.workers = q, s, w
 	if q.Batch > 1 && (q.work() <= alone || q.Batch >= 4*w.Size()) {
 		j.workers = one{}
 		parallel(w, q.Batch, q.work(), j.item)
@@ -145,10 +149,7 @@ func (one) Do(_ int, f func()) { f() }
 
 // parallel calls f for each i below n, of about the given work each.
 func parallel(w Workers, n, work int, f func(i int)) {
-	workers := min(n, w.Size())
-	if n*work < little {
-		workers = 1
-	}
+	workers := workersFor(w, n, work)
 	if workers == 1 {
 		for i := range n {
 			f(i)
@@ -162,6 +163,14 @@ func parallel(w Workers, n, work int, f func(i int)) {
 			f(int(i))
 		}
 	})
+}
+
+// workersFor returns how many workers are worth it.
+func workersFor(w Workers, n, work int) int {
+	if n*work < little {
+		return 1
+	}
+	return min(n, w.Size())
 }
 
 // view is one matrix of an operand: its rows are those that a panel has side by side.
@@ -195,11 +204,33 @@ type job struct {
 	*Product
 	isa     *isa
 	workers Workers
+
+	own Product
+}
+
+// Jobs and tasks are kept for the next products: attention computes many small ones.
+var (
+	jobs  = sync.Pool{New: func() any { return new(job) }}
+	tasks = sync.Pool{New: func() any { return new(task) }}
+)
+
+// put keeps a job, without the operands.
+func (j *job) put() {
+	*j = job{}
+	jobs.Put(j)
+}
+
+func (t *task) put() {
+	*t = task{}
+	tasks.Put(t)
 }
 
 // item computes matrix n of the batch.
 func (j *job) item(n int) {
-	t := task{job: j, a: j.A.view(n, j.A.Row, j.A.Col), b: j.B.view(n, j.B.Col, j.B.Row), c: j.C[n*j.M*j.N : (n+1)*j.M*j.N], first: n * j.M * j.N}
+	t := tasks.Get().(*task)
+	defer t.put()
+	t.job, t.a, t.b = j, j.A.view(n, j.A.Row, j.A.Col), j.B.view(n, j.B.Col, j.B.Row)
+	t.c, t.first = j.C[n*j.M*j.N:(n+1)*j.M*j.N], n*j.M*j.N
 	switch {
 	case j.Precise:
 		mem := getScratch()
@@ -220,6 +251,8 @@ type task struct {
 	c     []float32
 	sums  []float64 // what C is rounded from, if the product is precise
 	first int       // index of c in C
+
+	block block // that is computed now, of outer products
 }
 
 // out returns where kernels write element i.
