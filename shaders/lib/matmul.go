@@ -20,9 +20,9 @@ type MatMulArgs struct {
 }
 
 // Precise reports whether the product is so small that its float32 sums are compensated: launching the kernel takes
-// longer than the additions, and small products are where people compare with exact results.
+// longer than the additions, and small products are where people compare with exact results. A product with K=1 has nothing to add.
 func (a MatMulArgs) Precise() bool {
-	return satMul(satMul(satMul(a.M, a.N), a.K), a.Batch) <= preciseProducts
+	return a.K > 1 && satMul(satMul(satMul(a.M, a.N), a.K), a.Batch) <= preciseProducts
 }
 
 // preciseProducts is how many multiplications make a product that is still small.

@@ -24,7 +24,8 @@ type packPairsFunc func(dst *float32, dstStep uintptr, runs *[8]uintptr, taps *u
 type runTable [8]uintptr
 
 // dotFunc computes dot products of rows of A and of B, aRow and bRow bytes apart, each contiguous; mask covers the
-// elements that do not fill a vector. Result i,j goes to out[4*i+j]; the rest of a row of out is overwritten.
+// elements that do not fill a vector. Result i,j goes to out[4*i+j]; the rest of a row of out is overwritten. Kernels that sum in float64 write float64
+// values, and their vectors are of half as many.
 type dotFunc func(a *float32, aRow uintptr, b *float32, bRow, k uintptr, mask *int32, out *float32)
 
 // rowsFunc copies rows of width elements as float32; the steps are in bytes.
@@ -53,7 +54,7 @@ type isa struct {
 	depthwise       depthwiseFunc
 	depthwiseWeight depthwiseWeightFunc
 	size            uintptr // bytes of a value of C
-	precise         *isa    // its kernels that sum in float64; they have tiles and runs only
+	precise         *isa    // its kernels that sum in float64: tiles, runs, and dot products of one row
 }
 
 const (

@@ -27,6 +27,7 @@ var avx512 = &isa{
 	depthwise:       depthwiseAVX512,
 	depthwiseWeight: depthwiseWeightAVX512,
 	precise: &isa{name: "AVX-512", lanes: 16, vecs: 2, rows: 4, size: 8,
+		dotRows: 1, dots: [4][4]dotFunc{{preciseDotAVX512x1, preciseDotAVX512x2, preciseDotAVX512x3, preciseDotAVX512x4}},
 		tiles: [2][8]tileFunc{
 			{preciseAVX512x1x1, preciseAVX512x2x1, preciseAVX512x3x1, preciseAVX512x4x1},
 			{preciseAVX512x1x2, preciseAVX512x2x2, preciseAVX512x3x2, preciseAVX512x4x2},
@@ -61,6 +62,7 @@ var avx2 = &isa{
 	},
 	size: 4,
 	precise: &isa{name: "AVX2", lanes: 8, vecs: 1, rows: 4, size: 8,
+		dotRows: 1, dots: [4][4]dotFunc{{preciseDotAVX2x1, preciseDotAVX2x2, preciseDotAVX2x3, preciseDotAVX2x4}},
 		tiles: [2][8]tileFunc{
 			{preciseAVX2x1x1, preciseAVX2x2x1, preciseAVX2x3x1, preciseAVX2x4x1},
 		},

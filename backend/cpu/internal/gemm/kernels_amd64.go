@@ -334,6 +334,26 @@ func dotAVX512x4x3(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr
 //go:noescape
 func dotAVX512x4x4(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
 
+// preciseDotAVX512x1 computes 1 by 1 dot products.
+//
+//go:noescape
+func preciseDotAVX512x1(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+
+// preciseDotAVX512x2 computes 1 by 2 dot products.
+//
+//go:noescape
+func preciseDotAVX512x2(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+
+// preciseDotAVX512x3 computes 1 by 3 dot products.
+//
+//go:noescape
+func preciseDotAVX512x3(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+
+// preciseDotAVX512x4 computes 1 by 4 dot products.
+//
+//go:noescape
+func preciseDotAVX512x4(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+
 // peakAVX512 does n rounds of 12 vector multiply-adds.
 //
 //go:noescape
@@ -543,6 +563,26 @@ func dotAVX2x2x3(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, 
 //
 //go:noescape
 func dotAVX2x2x4(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+
+// preciseDotAVX2x1 computes 1 by 1 dot products.
+//
+//go:noescape
+func preciseDotAVX2x1(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+
+// preciseDotAVX2x2 computes 1 by 2 dot products.
+//
+//go:noescape
+func preciseDotAVX2x2(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+
+// preciseDotAVX2x3 computes 1 by 3 dot products.
+//
+//go:noescape
+func preciseDotAVX2x3(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+
+// preciseDotAVX2x4 computes 1 by 4 dot products.
+//
+//go:noescape
+func preciseDotAVX2x4(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
 
 // peakAVX2 does n rounds of 12 vector multiply-adds.
 //

@@ -13500,6 +13500,237 @@ sum:
 	VZEROUPPER
 	RET
 
+// func preciseDotAVX512x1(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseDotAVX512x1(SB), NOSPLIT, $0-56
+	MOVQ   a+0(FP), AX
+	MOVQ   b+16(FP), CX
+	MOVQ   k+32(FP), DX
+	MOVQ   bRow+24(FP), BX
+	VXORPS Y31, Y31, Y31
+	SUBQ   $0x08, DX
+	JCS    rest
+
+loop:
+	VCVTPS2PD   (AX), Z1
+	VCVTPS2PD   (CX), Z0
+	VFMADD231PD Z0, Z1, Z31
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x08, DX
+	JCC         loop
+
+rest:
+	ADDQ        $0x08, DX
+	JEQ         sum
+	MOVQ        mask+40(FP), DX
+	VMOVDQU     (DX), Y2
+	VPMOVD2M    Y2, K1
+	VCVTPS2PD.Z (AX), K1, Z1
+	VCVTPS2PD.Z (CX), K1, Z0
+	VFMADD231PD Z0, Z1, Z31
+
+sum:
+	MOVQ          out+48(FP), AX
+	VEXTRACTF64X4 $0x01, Z31, Y0
+	VADDPD        Y31, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VHADDPD       X0, X0, X0
+	VMOVSD        X0, (AX)
+	VZEROUPPER
+	RET
+
+// func preciseDotAVX512x2(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseDotAVX512x2(SB), NOSPLIT, $0-56
+	MOVQ   a+0(FP), AX
+	MOVQ   b+16(FP), CX
+	MOVQ   k+32(FP), DX
+	MOVQ   bRow+24(FP), BX
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	SUBQ   $0x08, DX
+	JCS    rest
+
+loop:
+	VCVTPS2PD   (AX), Z2
+	VCVTPS2PD   (CX), Z0
+	VFMADD231PD Z0, Z2, Z31
+	VCVTPS2PD   (CX)(BX*1), Z1
+	VFMADD231PD Z1, Z2, Z30
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x08, DX
+	JCC         loop
+
+rest:
+	ADDQ        $0x08, DX
+	JEQ         sum
+	MOVQ        mask+40(FP), DX
+	VMOVDQU     (DX), Y3
+	VPMOVD2M    Y3, K1
+	VCVTPS2PD.Z (AX), K1, Z2
+	VCVTPS2PD.Z (CX), K1, Z0
+	VFMADD231PD Z0, Z2, Z31
+	VCVTPS2PD.Z (CX)(BX*1), K1, Z1
+	VFMADD231PD Z1, Z2, Z30
+
+sum:
+	MOVQ          out+48(FP), AX
+	VEXTRACTF64X4 $0x01, Z31, Y0
+	VADDPD        Y31, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VHADDPD       X0, X0, X0
+	VMOVSD        X0, (AX)
+	VEXTRACTF64X4 $0x01, Z30, Y0
+	VADDPD        Y30, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VHADDPD       X0, X0, X0
+	VMOVSD        X0, 8(AX)
+	VZEROUPPER
+	RET
+
+// func preciseDotAVX512x3(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseDotAVX512x3(SB), NOSPLIT, $0-56
+	MOVQ   a+0(FP), AX
+	MOVQ   b+16(FP), CX
+	MOVQ   k+32(FP), DX
+	MOVQ   bRow+24(FP), BX
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	SUBQ   $0x08, DX
+	JCS    rest
+
+loop:
+	VCVTPS2PD   (AX), Z3
+	VCVTPS2PD   (CX), Z0
+	VFMADD231PD Z0, Z3, Z31
+	VCVTPS2PD   (CX)(BX*1), Z1
+	VFMADD231PD Z1, Z3, Z30
+	VCVTPS2PD   (CX)(BX*2), Z2
+	VFMADD231PD Z2, Z3, Z29
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x08, DX
+	JCC         loop
+
+rest:
+	ADDQ        $0x08, DX
+	JEQ         sum
+	MOVQ        mask+40(FP), DX
+	VMOVDQU     (DX), Y4
+	VPMOVD2M    Y4, K1
+	VCVTPS2PD.Z (AX), K1, Z3
+	VCVTPS2PD.Z (CX), K1, Z0
+	VFMADD231PD Z0, Z3, Z31
+	VCVTPS2PD.Z (CX)(BX*1), K1, Z1
+	VFMADD231PD Z1, Z3, Z30
+	VCVTPS2PD.Z (CX)(BX*2), K1, Z2
+	VFMADD231PD Z2, Z3, Z29
+
+sum:
+	MOVQ          out+48(FP), AX
+	VEXTRACTF64X4 $0x01, Z31, Y0
+	VADDPD        Y31, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VHADDPD       X0, X0, X0
+	VMOVSD        X0, (AX)
+	VEXTRACTF64X4 $0x01, Z30, Y0
+	VADDPD        Y30, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VHADDPD       X0, X0, X0
+	VMOVSD        X0, 8(AX)
+	VEXTRACTF64X4 $0x01, Z29, Y0
+	VADDPD        Y29, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VHADDPD       X0, X0, X0
+	VMOVSD        X0, 16(AX)
+	VZEROUPPER
+	RET
+
+// func preciseDotAVX512x4(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·preciseDotAVX512x4(SB), NOSPLIT, $0-56
+	MOVQ   a+0(FP), AX
+	MOVQ   b+16(FP), CX
+	MOVQ   k+32(FP), DX
+	MOVQ   bRow+24(FP), BX
+	LEAQ   (BX)(BX*2), SI
+	VXORPS Y31, Y31, Y31
+	VXORPS Y30, Y30, Y30
+	VXORPS Y29, Y29, Y29
+	VXORPS Y28, Y28, Y28
+	SUBQ   $0x08, DX
+	JCS    rest
+
+loop:
+	VCVTPS2PD   (AX), Z4
+	VCVTPS2PD   (CX), Z0
+	VFMADD231PD Z0, Z4, Z31
+	VCVTPS2PD   (CX)(BX*1), Z1
+	VFMADD231PD Z1, Z4, Z30
+	VCVTPS2PD   (CX)(BX*2), Z2
+	VFMADD231PD Z2, Z4, Z29
+	VCVTPS2PD   (CX)(SI*1), Z3
+	VFMADD231PD Z3, Z4, Z28
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, CX
+	SUBQ        $0x08, DX
+	JCC         loop
+
+rest:
+	ADDQ        $0x08, DX
+	JEQ         sum
+	MOVQ        mask+40(FP), DX
+	VMOVDQU     (DX), Y5
+	VPMOVD2M    Y5, K1
+	VCVTPS2PD.Z (AX), K1, Z4
+	VCVTPS2PD.Z (CX), K1, Z0
+	VFMADD231PD Z0, Z4, Z31
+	VCVTPS2PD.Z (CX)(BX*1), K1, Z1
+	VFMADD231PD Z1, Z4, Z30
+	VCVTPS2PD.Z (CX)(BX*2), K1, Z2
+	VFMADD231PD Z2, Z4, Z29
+	VCVTPS2PD.Z (CX)(SI*1), K1, Z3
+	VFMADD231PD Z3, Z4, Z28
+
+sum:
+	MOVQ          out+48(FP), AX
+	VEXTRACTF64X4 $0x01, Z31, Y0
+	VADDPD        Y31, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VHADDPD       X0, X0, X0
+	VMOVSD        X0, (AX)
+	VEXTRACTF64X4 $0x01, Z30, Y0
+	VADDPD        Y30, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VHADDPD       X0, X0, X0
+	VMOVSD        X0, 8(AX)
+	VEXTRACTF64X4 $0x01, Z29, Y0
+	VADDPD        Y29, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VHADDPD       X0, X0, X0
+	VMOVSD        X0, 16(AX)
+	VEXTRACTF64X4 $0x01, Z28, Y0
+	VADDPD        Y28, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VHADDPD       X0, X0, X0
+	VMOVSD        X0, 24(AX)
+	VZEROUPPER
+	RET
+
 // func peakAVX512(n uintptr)
 // Requires: AVX, AVX512F
 TEXT ·peakAVX512(SB), NOSPLIT, $0-8
@@ -20995,6 +21226,237 @@ sum:
 	VHADDPS      X3, X2, X2
 	VHADDPS      X2, X0, X0
 	VMOVUPS      X0, 16(AX)
+	VZEROUPPER
+	RET
+
+// func preciseDotAVX2x1(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+// Requires: AVX, FMA3
+TEXT ·preciseDotAVX2x1(SB), NOSPLIT, $0-56
+	MOVQ   a+0(FP), AX
+	MOVQ   b+16(FP), CX
+	MOVQ   k+32(FP), DX
+	MOVQ   bRow+24(FP), BX
+	VXORPS Y15, Y15, Y15
+	SUBQ   $0x04, DX
+	JCS    rest
+
+loop:
+	VCVTPS2PD   (AX), Y1
+	VCVTPS2PD   (CX), Y0
+	VFMADD231PD Y0, Y1, Y15
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+	SUBQ        $0x04, DX
+	JCC         loop
+
+rest:
+	ADDQ        $0x04, DX
+	JEQ         sum
+	MOVQ        mask+40(FP), DX
+	VMOVDQU     (DX), X2
+	VMASKMOVPS  (AX), X2, X1
+	VCVTPS2PD   X1, Y1
+	VMASKMOVPS  (CX), X2, X0
+	VCVTPS2PD   X0, Y0
+	VFMADD231PD Y0, Y1, Y15
+
+sum:
+	MOVQ         out+48(FP), AX
+	VMOVAPS      Y15, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VHADDPD      X0, X0, X0
+	VMOVSD       X0, (AX)
+	VZEROUPPER
+	RET
+
+// func preciseDotAVX2x2(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+// Requires: AVX, FMA3
+TEXT ·preciseDotAVX2x2(SB), NOSPLIT, $0-56
+	MOVQ   a+0(FP), AX
+	MOVQ   b+16(FP), CX
+	MOVQ   k+32(FP), DX
+	MOVQ   bRow+24(FP), BX
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+	SUBQ   $0x04, DX
+	JCS    rest
+
+loop:
+	VCVTPS2PD   (AX), Y2
+	VCVTPS2PD   (CX), Y0
+	VFMADD231PD Y0, Y2, Y15
+	VCVTPS2PD   (CX)(BX*1), Y1
+	VFMADD231PD Y1, Y2, Y14
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+	SUBQ        $0x04, DX
+	JCC         loop
+
+rest:
+	ADDQ        $0x04, DX
+	JEQ         sum
+	MOVQ        mask+40(FP), DX
+	VMOVDQU     (DX), X3
+	VMASKMOVPS  (AX), X3, X2
+	VCVTPS2PD   X2, Y2
+	VMASKMOVPS  (CX), X3, X0
+	VCVTPS2PD   X0, Y0
+	VFMADD231PD Y0, Y2, Y15
+	VMASKMOVPS  (CX)(BX*1), X3, X1
+	VCVTPS2PD   X1, Y1
+	VFMADD231PD Y1, Y2, Y14
+
+sum:
+	MOVQ         out+48(FP), AX
+	VMOVAPS      Y15, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VHADDPD      X0, X0, X0
+	VMOVSD       X0, (AX)
+	VMOVAPS      Y14, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VHADDPD      X0, X0, X0
+	VMOVSD       X0, 8(AX)
+	VZEROUPPER
+	RET
+
+// func preciseDotAVX2x3(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+// Requires: AVX, FMA3
+TEXT ·preciseDotAVX2x3(SB), NOSPLIT, $0-56
+	MOVQ   a+0(FP), AX
+	MOVQ   b+16(FP), CX
+	MOVQ   k+32(FP), DX
+	MOVQ   bRow+24(FP), BX
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+	VXORPS Y13, Y13, Y13
+	SUBQ   $0x04, DX
+	JCS    rest
+
+loop:
+	VCVTPS2PD   (AX), Y3
+	VCVTPS2PD   (CX), Y0
+	VFMADD231PD Y0, Y3, Y15
+	VCVTPS2PD   (CX)(BX*1), Y1
+	VFMADD231PD Y1, Y3, Y14
+	VCVTPS2PD   (CX)(BX*2), Y2
+	VFMADD231PD Y2, Y3, Y13
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+	SUBQ        $0x04, DX
+	JCC         loop
+
+rest:
+	ADDQ        $0x04, DX
+	JEQ         sum
+	MOVQ        mask+40(FP), DX
+	VMOVDQU     (DX), X4
+	VMASKMOVPS  (AX), X4, X3
+	VCVTPS2PD   X3, Y3
+	VMASKMOVPS  (CX), X4, X0
+	VCVTPS2PD   X0, Y0
+	VFMADD231PD Y0, Y3, Y15
+	VMASKMOVPS  (CX)(BX*1), X4, X1
+	VCVTPS2PD   X1, Y1
+	VFMADD231PD Y1, Y3, Y14
+	VMASKMOVPS  (CX)(BX*2), X4, X2
+	VCVTPS2PD   X2, Y2
+	VFMADD231PD Y2, Y3, Y13
+
+sum:
+	MOVQ         out+48(FP), AX
+	VMOVAPS      Y15, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VHADDPD      X0, X0, X0
+	VMOVSD       X0, (AX)
+	VMOVAPS      Y14, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VHADDPD      X0, X0, X0
+	VMOVSD       X0, 8(AX)
+	VMOVAPS      Y13, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VHADDPD      X0, X0, X0
+	VMOVSD       X0, 16(AX)
+	VZEROUPPER
+	RET
+
+// func preciseDotAVX2x4(a *float32, aRow uintptr, b *float32, bRow uintptr, k uintptr, mask *int32, out *float32)
+// Requires: AVX, FMA3
+TEXT ·preciseDotAVX2x4(SB), NOSPLIT, $0-56
+	MOVQ   a+0(FP), AX
+	MOVQ   b+16(FP), CX
+	MOVQ   k+32(FP), DX
+	MOVQ   bRow+24(FP), BX
+	LEAQ   (BX)(BX*2), SI
+	VXORPS Y15, Y15, Y15
+	VXORPS Y14, Y14, Y14
+	VXORPS Y13, Y13, Y13
+	VXORPS Y12, Y12, Y12
+	SUBQ   $0x04, DX
+	JCS    rest
+
+loop:
+	VCVTPS2PD   (AX), Y4
+	VCVTPS2PD   (CX), Y0
+	VFMADD231PD Y0, Y4, Y15
+	VCVTPS2PD   (CX)(BX*1), Y1
+	VFMADD231PD Y1, Y4, Y14
+	VCVTPS2PD   (CX)(BX*2), Y2
+	VFMADD231PD Y2, Y4, Y13
+	VCVTPS2PD   (CX)(SI*1), Y3
+	VFMADD231PD Y3, Y4, Y12
+	ADDQ        $0x10, AX
+	ADDQ        $0x10, CX
+	SUBQ        $0x04, DX
+	JCC         loop
+
+rest:
+	ADDQ        $0x04, DX
+	JEQ         sum
+	MOVQ        mask+40(FP), DX
+	VMOVDQU     (DX), X5
+	VMASKMOVPS  (AX), X5, X4
+	VCVTPS2PD   X4, Y4
+	VMASKMOVPS  (CX), X5, X0
+	VCVTPS2PD   X0, Y0
+	VFMADD231PD Y0, Y4, Y15
+	VMASKMOVPS  (CX)(BX*1), X5, X1
+	VCVTPS2PD   X1, Y1
+	VFMADD231PD Y1, Y4, Y14
+	VMASKMOVPS  (CX)(BX*2), X5, X2
+	VCVTPS2PD   X2, Y2
+	VFMADD231PD Y2, Y4, Y13
+	VMASKMOVPS  (CX)(SI*1), X5, X3
+	VCVTPS2PD   X3, Y3
+	VFMADD231PD Y3, Y4, Y12
+
+sum:
+	MOVQ         out+48(FP), AX
+	VMOVAPS      Y15, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VHADDPD      X0, X0, X0
+	VMOVSD       X0, (AX)
+	VMOVAPS      Y14, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VHADDPD      X0, X0, X0
+	VMOVSD       X0, 8(AX)
+	VMOVAPS      Y13, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VHADDPD      X0, X0, X0
+	VMOVSD       X0, 16(AX)
+	VMOVAPS      Y12, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VHADDPD      X0, X0, X0
+	VMOVSD       X0, 24(AX)
 	VZEROUPPER
 	RET
 

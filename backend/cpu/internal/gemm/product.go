@@ -232,13 +232,13 @@ func (j *job) item(n int) {
 	t.job, t.a, t.b = j, j.A.view(n, j.A.Row, j.A.Col), j.B.view(n, j.B.Col, j.B.Row)
 	t.c, t.first = j.C[n*j.M*j.N:(n+1)*j.M*j.N], n*j.M*j.N
 	switch {
+	case t.dotShape():
+		t.dots()
 	case j.Precise:
 		mem := getScratch()
 		defer mem.put()
 		t.sums = mem.takeDoubles(j.M * j.N)
 		t.blocks()
-	case t.dotShape():
-		t.dots()
 	default:
 		t.blocks()
 	}
@@ -249,7 +249,7 @@ type task struct {
 	*job
 	a, b  view // b's rows are columns of the matrix B
 	c     []float32
-	sums  []float64 // what C is rounded from, if the product is precise
+	sums  []float64 // what C is rounded from, if the product is precise and made of tiles
 	first int       // index of c in C
 
 	block block // that is computed now, of outer products
@@ -273,7 +273,7 @@ func round(dst []float32, src []float64) {
 
 // done reports the part of the result in the given rows and columns.
 func (t *task) done(row0, row1, col0, col1 int) {
-	if t.Precise {
+	if t.sums != nil {
 		for r := row0; r < row1; r++ {
 			round(t.c[r*t.N+col0:r*t.N+col1], t.sums[r*t.N+col0:])
 		}

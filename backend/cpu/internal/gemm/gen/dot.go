@@ -86,3 +86,74 @@ func (s isa) dots(rows, columns int) {
 	VZEROUPPER()
 	RET()
 }
+
+// preciseDots is dots of one row, summed in float64: a vector has half as many values, and out is of float64.
+func (s isa) preciseDots(columns int) {
+	name := fmt.Sprintf("preciseDot%sx%d", s.name, columns)
+	function(name, "func(a *float32, aRow uintptr, b *float32, bRow, k uintptr, mask *int32, out *float32)",
+		fmt.Sprintf("%s computes 1 by %d dot products.", name, columns))
+	lanes := s.lanes / 2
+	acc := func(c int) reg.VecPhysical { return s.reg[len(s.reg)-1-c] }
+	half := func(r reg.VecPhysical) reg.Register { // of float32 values
+		if s.lanes == 16 {
+			return r.AsY()
+		}
+		return r.AsX()
+	}
+	a, b, k := param("a"), param("b"), param("k")
+	bRows := rowMultiples(param("bRow"), columns)
+	for c := range columns {
+		VXORPS(acc(c).AsY(), acc(c).AsY(), acc(c).AsY())
+	}
+	x := s.reg[columns]
+	step := func(load func(m Mem, to reg.VecPhysical)) {
+		load(Mem{Base: a}, x)
+		for c := range columns {
+			load(rowAddress(b, bRows, c), s.reg[c])
+			VFMADD231PD(s.reg[c], x, acc(c))
+		}
+	}
+	SUBQ(Imm(uint64(lanes)), k)
+	JCS(LabelRef("rest"))
+	Label("loop")
+	step(func(m Mem, to reg.VecPhysical) { VCVTPS2PD(m, to) })
+	ADDQ(Imm(uint64(4*lanes)), a)
+	ADDQ(Imm(uint64(4*lanes)), b)
+	SUBQ(Imm(uint64(lanes)), k)
+	JCC(LabelRef("loop"))
+	Label("rest")
+	ADDQ(Imm(uint64(lanes)), k)
+	JEQ(LabelRef("sum"))
+	mask := param("mask")
+	m := s.reg[columns+1]
+	if s.lanes == 16 {
+		VMOVDQU(Mem{Base: mask}, m.AsY())
+		kmask := K()
+		VPMOVD2M(m.AsY(), kmask)
+		step(func(from Mem, to reg.VecPhysical) { VCVTPS2PD_Z(from, kmask, to) })
+	} else {
+		VMOVDQU(Mem{Base: mask}, m.AsX())
+		step(func(from Mem, to reg.VecPhysical) {
+			VMASKMOVPS(from, m.AsX(), to.AsX())
+			VCVTPS2PD(half(to), to)
+		})
+	}
+
+	Label("sum")
+	out := param("out")
+	for c := range columns {
+		from, to, tmp := acc(c), s.reg[0], s.reg[1]
+		if s.lanes == 16 {
+			VEXTRACTF64X4(Imm(1), from, to.AsY())
+			VADDPD(from.AsY(), to.AsY(), to.AsY())
+		} else {
+			VMOVAPS(from, to)
+		}
+		VEXTRACTF128(Imm(1), to.AsY(), tmp.AsX())
+		VADDPD(tmp.AsX(), to.AsX(), to.AsX())
+		VHADDPD(to.AsX(), to.AsX(), to.AsX())
+		VMOVSD(to.AsX(), Mem{Base: out, Disp: 8 * c})
+	}
+	VZEROUPPER()
+	RET()
+}

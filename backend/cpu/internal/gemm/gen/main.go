@@ -70,6 +70,9 @@ func main() {
 				s.dots(rows, columns)
 			}
 		}
+		for columns := 1; columns <= 4; columns++ {
+			s.preciseDots(columns)
+		}
 		s.peak()
 	}
 	for _, k := range kinds {
