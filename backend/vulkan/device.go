@@ -63,7 +63,7 @@ func openDevice(inst *instance, cand candidate) (*device, error) {
 		limits:   cand.phys.limits,
 		family:   uint32(cand.phys.queue_family),
 		ticks:    uint(cand.phys.timestamp_bits),
-		opts:     cand.floatControls(),
+		opts:     cand.emitOptions(),
 		buffers:  map[*buffer]bool{},
 		programs: map[*program]bool{},
 	}

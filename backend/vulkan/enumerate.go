@@ -236,6 +236,7 @@ func (c *candidate) fill() {
 		// llvmpipe leaves loops silently when an invocation has gone round 65,535 times, all loops together (seen with
 		// Mesa 22.3.6; LP_MAX_TGSI_LOOP_ITERATIONS in its source).
 		c.info.Caps.MaxLoopTrips = 65535
+		c.info.Limits.BufferOffsetAlign = max(c.info.Limits.BufferOffsetAlign, clampInt64(uint64(lim.minTexelBufferOffsetAlignment)))
 		c.info.Notes = append(c.info.Notes, "its driver ends loops silently: an invocation has at most 65535 iterations, all loops together")
 	}
 	backend.Disable(&c.info)
@@ -291,8 +292,8 @@ func driverVersion(vendor, v uint32) string {
 	return vk.Version(v).String()
 }
 
-// floatControls returns what the device promises of floating-point arithmetic, as options of the emitter.
-func (c *candidate) floatControls() spirv.Options {
+// emitOptions returns what the device promises of floating-point arithmetic, and how it reads buffers best.
+func (c *candidate) emitOptions() spirv.Options {
 	p := &c.phys
 	width := func(flags [3]C.uint8_t) spirv.Widths {
 		var w spirv.Widths
@@ -315,6 +316,7 @@ func (c *candidate) floatControls() spirv.Options {
 		RoundingModeRTE:          independent(width(p.rte), used, int(p.rounding_independence)),
 		// Subnormals matter to f16, most of whose gradients are there; f32 keeps the device's way, which may be faster.
 		DenormPreserve: independent(width(p.denorm_preserve)&spirv.Width16, used, int(p.denorm_independence)),
+		Texels:         c.texels(),
 	}
 }
 

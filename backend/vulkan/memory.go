@@ -133,6 +133,7 @@ type memory struct {
 	size   int64
 	flags  uint32
 	ptr    unsafe.Pointer // where it is mapped; nil if it is not
+	views  map[viewKey]C.VkBufferView
 }
 
 // mapped reports whether memory of these flags is mapped, and directRead whether reading it so is fast.
@@ -151,6 +152,10 @@ func (d *device) newMemory(size int64, order []int) (*memory, error) {
 		SType: vk.StructureTypeBufferCreateInfo,
 		Size:  vk.DeviceSize(size),
 		Usage: vk.BufferUsageFlags(vk.BufferUsageStorageBufferBit | vk.BufferUsageTransferSrcBit | vk.BufferUsageTransferDstBit),
+	}
+	if d.opts.Texels > 0 {
+		info.Size = vk.DeviceSize(texelRoom(size, d.info.Limits.MaxAllocBytes))
+		info.Usage |= vk.BufferUsageFlags(vk.BufferUsageUniformTexelBufferBit)
 	}
 	defer info.Free()
 	var buffer vk.Buffer
@@ -216,6 +221,7 @@ func (d *device) allocate(size vk.DeviceSize, typ int) (vk.DeviceMemory, error) 
 
 // destroy gives the memory back; unmapping is implied.
 func (m *memory) destroy(d *device) {
+	d.dropViews(m.views)
 	vk.DestroyBuffer(d.dev, m.buffer, nil)
 	vk.FreeMemory(d.dev, m.mem, nil)
 }

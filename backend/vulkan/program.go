@@ -24,7 +24,8 @@ type program struct {
 	c      C.agpu_program
 	name   string
 	access []ir.Access // of each buffer
-	params int         // 4-byte words
+	texels []spirv.Texel
+	params int // 4-byte words
 
 	// Guarded by d.mu.
 	freed   bool
@@ -36,6 +37,7 @@ type shader struct {
 	name   string
 	words  []uint32
 	access []ir.Access
+	texels []spirv.Texel
 	params int
 }
 
@@ -55,7 +57,7 @@ func (d *device) Compile(k *ir.Kernel) (backend.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.info, err)
 	}
-	sh := shader{name: k.Name, words: words, params: len(low.Params)}
+	sh := shader{name: k.Name, words: words, texels: spirv.Texels(low, d.opts), params: len(low.Params)}
 	for _, m := range low.Globals() {
 		sh.access = append(sh.access, m.Access)
 	}
@@ -96,12 +98,12 @@ func (d *device) compile(sh shader) (*program, error) {
 		return nil, err
 	}
 	defer d.leave()
-	p := &program{d: d, name: sh.name, access: sh.access, params: sh.params}
+	p := &program{d: d, name: sh.name, access: sh.access, texels: sh.texels, params: sh.params}
 	var out C.agpu_program
 	var stage *C.char // nil, or the one of several calls that failed
 	err := d.do("vkCreateComputePipelines", func() vk.Result {
 		return vk.Result(C.agpu_program_create(d.c, convert[C.VkPipelineCache](d.cache.handle), (*C.uint32_t)(unsafe.SliceData(sh.words)),
-			C.size_t(len(sh.words)), C.uint32_t(len(sh.access)), C.uint32_t(4*sh.params), &out, &stage))
+			C.size_t(len(sh.words)), C.uint32_t(len(sh.access)), C.uint32_t(len(sh.texels)), C.uint32_t(4*sh.params), &out, &stage))
 	})
 	if err != nil {
 		if api, ok := err.(*apiError); ok && stage != nil {

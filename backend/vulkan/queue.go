@@ -40,6 +40,7 @@ type workQueue struct {
 	// Arrays of the submission being recorded, kept for the next one.
 	ops     []C.agpu_op
 	regions []C.VkDescriptorBufferInfo
+	views   []C.VkBufferView // of the texel buffers; made when the launches are checked
 	params  []C.uint32_t
 	timings []*backend.Timing // of the timed commands
 	touches []touch           // of one command
@@ -54,6 +55,7 @@ type slot struct {
 	sets    C.VkDescriptorPool
 	maxSets int
 	maxBufs int
+	maxTexs int
 	waiters int      // goroutines waiting for the fence: it must not be reset
 	ringEnd uint64   // the upload ring is free up to here afterwards
 	garbage []func() // destructions that waited for it
@@ -227,7 +229,7 @@ func (d *device) record(s *slot, hostRead bool) error {
 	}
 	cmd := convert[C.VkCommandBuffer](s.cmd)
 	err := d.do("recording of commands", func() vk.Result {
-		return vk.Result(C.agpu_record(d.c, cmd, s.sets, unsafe.SliceData(w.ops), C.uint32_t(len(w.ops)), unsafe.SliceData(w.regions),
+		return vk.Result(C.agpu_record(d.c, cmd, s.sets, unsafe.SliceData(w.ops), C.uint32_t(len(w.ops)), unsafe.SliceData(w.regions), unsafe.SliceData(w.views),
 			unsafe.SliceData(w.params), host, convert[C.VkQueryPool](s.timed.queries), C.uint32_t(2*len(s.timed.timings))))
 	})
 	if err != nil {
@@ -240,28 +242,29 @@ func (d *device) record(s *slot, hostRead bool) error {
 
 // reserveSets makes the slot's descriptor pool empty and large enough.
 func (d *device) reserveSets(s *slot) error {
-	sets, bufs := 0, len(d.work.regions)
+	sets, bufs, texs := 0, len(d.work.regions), 0
 	for i := range d.work.ops {
 		if d.work.ops[i].regions > 0 {
 			sets++
+			texs += int(d.work.ops[i].texels)
 		}
 	}
 	if sets == 0 {
 		return nil
 	}
-	if sets <= s.maxSets && bufs <= s.maxBufs {
+	if sets <= s.maxSets && bufs <= s.maxBufs && texs <= s.maxTexs {
 		return d.do("vkResetDescriptorPool", func() vk.Result { return vk.ResetDescriptorPool(d.dev, convert[vk.DescriptorPool](s.sets), 0) })
 	}
 	if s.sets != 0 {
 		vk.DestroyDescriptorPool(d.dev, convert[vk.DescriptorPool](s.sets), nil)
 	}
-	s.sets, s.maxSets, s.maxBufs = 0, max(64, 2*sets), max(256, 2*bufs)
+	s.sets, s.maxSets, s.maxBufs, s.maxTexs = 0, max(64, 2*sets), max(256, 2*bufs), 2*texs
 	var pool C.VkDescriptorPool
 	err := d.do("vkCreateDescriptorPool", func() vk.Result {
-		return vk.Result(C.agpu_pool_create(d.c, C.uint32_t(s.maxSets), C.uint32_t(s.maxBufs), &pool))
+		return vk.Result(C.agpu_pool_create(d.c, C.uint32_t(s.maxSets), C.uint32_t(s.maxBufs), C.uint32_t(s.maxTexs), &pool))
 	})
 	if err != nil {
-		s.maxSets, s.maxBufs = 0, 0
+		s.maxSets, s.maxBufs, s.maxTexs = 0, 0, 0
 		return err
 	}
 	s.sets = pool

@@ -14,6 +14,8 @@
 	X(vkDestroyPipelineLayout) \
 	X(vkCreateComputePipelines) \
 	X(vkDestroyPipeline) \
+	X(vkCreateBufferView) \
+	X(vkDestroyBufferView) \
 	X(vkCreateDescriptorPool) \
 	X(vkAllocateDescriptorSets) \
 	X(vkUpdateDescriptorSets) \
@@ -65,10 +67,11 @@ void agpu_device_unload(agpu_device *d) {
 	}
 }
 
-VkResult agpu_program_create(agpu_device *d, VkPipelineCache cache, const uint32_t *code, size_t words, uint32_t bindings,
-	uint32_t push_bytes, agpu_program *out, const char **stage) {
+VkResult agpu_program_create(agpu_device *d, VkPipelineCache cache, const uint32_t *code, size_t words, uint32_t buffers,
+	uint32_t texels, uint32_t push_bytes, agpu_program *out, const char **stage) {
 	VkShaderModule module = 0;
 	memset(out, 0, sizeof *out);
+	uint32_t bindings = buffers + texels;
 	VkDescriptorSetLayoutBinding *b = calloc(bindings + 1, sizeof *b);
 	if (!b) {
 		*stage = "malloc";
@@ -76,7 +79,7 @@ VkResult agpu_program_create(agpu_device *d, VkPipelineCache cache, const uint32
 	}
 	for (uint32_t i = 0; i < bindings; i++) {
 		b[i].binding = i;
-		b[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+		b[i].descriptorType = i < buffers ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER : VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
 		b[i].descriptorCount = 1;
 		b[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
 	}
@@ -138,21 +141,34 @@ void agpu_program_destroy(agpu_device *d, const agpu_program *p) {
 	d->vkDestroyDescriptorSetLayout(d->device, p->set_layout, NULL);
 }
 
-VkResult agpu_pool_create(agpu_device *d, uint32_t sets, uint32_t buffers, VkDescriptorPool *out) {
-	VkDescriptorPoolSize size = {.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = buffers};
+VkResult agpu_view_create(agpu_device *d, VkBuffer buffer, VkFormat format, VkDeviceSize offset, VkDeviceSize range, VkBufferView *out) {
+	VkBufferViewCreateInfo info = {
+		.sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO, .buffer = buffer, .format = format, .offset = offset, .range = range};
+	return d->vkCreateBufferView(d->device, &info, NULL, out);
+}
+
+void agpu_view_destroy(agpu_device *d, VkBufferView view) {
+	d->vkDestroyBufferView(d->device, view, NULL);
+}
+
+VkResult agpu_pool_create(agpu_device *d, uint32_t sets, uint32_t buffers, uint32_t texels, VkDescriptorPool *out) {
+	VkDescriptorPoolSize sizes[] = {
+		{.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = buffers},
+		{.type = VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, .descriptorCount = texels},
+	};
 	VkDescriptorPoolCreateInfo info = {
-		.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = sets, .poolSizeCount = 1, .pPoolSizes = &size};
+		.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = sets, .poolSizeCount = 1 + (texels > 0), .pPoolSizes = sizes};
 	return d->vkCreateDescriptorPool(d->device, &info, NULL, out);
 }
 
 // make_sets gives each dispatch with buffers its descriptor set, all in one allocation and one update.
 static VkResult make_sets(agpu_device *d, VkDescriptorPool pool, const agpu_op *ops, uint32_t num_ops,
-	const VkDescriptorBufferInfo *regions, VkDescriptorSet **out) {
+	const VkDescriptorBufferInfo *regions, const VkBufferView *views, VkDescriptorSet **out) {
 	uint32_t num_sets = 0, num_writes = 0;
 	for (uint32_t i = 0; i < num_ops; i++) {
 		if (ops[i].kind == AGPU_DISPATCH && ops[i].regions > 0) {
 			num_sets++;
-			num_writes += ops[i].regions;
+			num_writes += ops[i].regions + ops[i].texels;
 		}
 	}
 	*out = NULL;
@@ -201,7 +217,17 @@ static VkResult make_sets(agpu_device *d, VkDescriptorPool pool, const agpu_op *
 				.dstBinding = j,
 				.descriptorCount = 1,
 				.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-				.pBufferInfo = &regions[w],
+				.pBufferInfo = regions++,
+			};
+		}
+		for (uint32_t j = 0; j < ops[i].texels; j++, w++) {
+			writes[w] = (VkWriteDescriptorSet){
+				.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+				.dstSet = sets[s],
+				.dstBinding = ops[i].regions + j,
+				.descriptorCount = 1,
+				.descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER,
+				.pTexelBufferView = views++,
 			};
 		}
 		s++;
@@ -222,9 +248,9 @@ static void barrier(agpu_device *d, VkCommandBuffer cmd, VkPipelineStageFlags ds
 }
 
 VkResult agpu_record(agpu_device *d, VkCommandBuffer cmd, VkDescriptorPool pool, const agpu_op *ops, uint32_t num_ops,
-	const VkDescriptorBufferInfo *regions, const uint32_t *params, uint32_t host_read, VkQueryPool queries, uint32_t num_queries) {
+	const VkDescriptorBufferInfo *regions, const VkBufferView *views, const uint32_t *params, uint32_t host_read, VkQueryPool queries, uint32_t num_queries) {
 	VkDescriptorSet *set;
-	VkResult r = make_sets(d, pool, ops, num_ops, regions, &set);
+	VkResult r = make_sets(d, pool, ops, num_ops, regions, views, &set);
 	if (r < 0) {
 		return r;
 	}

@@ -24,6 +24,7 @@ _Static_assert(sizeof(VkPhysicalDeviceFloatControlsProperties) == 88, "VkPhysica
 _Static_assert(sizeof(VkDeviceCreateInfo) == 72, "VkDeviceCreateInfo");
 _Static_assert(sizeof(VkComputePipelineCreateInfo) == 96, "VkComputePipelineCreateInfo");
 _Static_assert(sizeof(VkWriteDescriptorSet) == 64, "VkWriteDescriptorSet");
+_Static_assert(sizeof(VkBufferViewCreateInfo) == 56, "VkBufferViewCreateInfo");
 _Static_assert(sizeof(VkSubmitInfo) == 72, "VkSubmitInfo");
 #endif
 

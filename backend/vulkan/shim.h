@@ -49,7 +49,7 @@ typedef struct agpu_device agpu_device;
 agpu_device *agpu_device_load(void *gipa, VkInstance instance, VkDevice device, VkQueue queue);
 void agpu_device_unload(agpu_device *d);
 
-// A compute pipeline with its layouts: bindings 0 to n-1 of set 0 are storage buffers.
+// A compute pipeline with its layouts: set 0 has storage buffers, then uniform texel buffers.
 typedef struct agpu_program {
 	VkDescriptorSetLayout set_layout;
 	VkPipelineLayout layout;
@@ -57,12 +57,16 @@ typedef struct agpu_program {
 } agpu_program;
 
 // agpu_program_create compiles SPIR-V with entry point main; *stage names the call that failed.
-VkResult agpu_program_create(agpu_device *d, VkPipelineCache cache, const uint32_t *code, size_t words, uint32_t bindings,
-	uint32_t push_bytes, agpu_program *out, const char **stage);
+VkResult agpu_program_create(agpu_device *d, VkPipelineCache cache, const uint32_t *code, size_t words, uint32_t buffers,
+	uint32_t texels, uint32_t push_bytes, agpu_program *out, const char **stage);
 void agpu_program_destroy(agpu_device *d, const agpu_program *p);
 
-// agpu_pool_create makes a descriptor pool for sets sets of storage buffers.
-VkResult agpu_pool_create(agpu_device *d, uint32_t sets, uint32_t buffers, VkDescriptorPool *out);
+// agpu_view_create makes the view of a range of a buffer that a uniform texel buffer is.
+VkResult agpu_view_create(agpu_device *d, VkBuffer buffer, VkFormat format, VkDeviceSize offset, VkDeviceSize range, VkBufferView *out);
+void agpu_view_destroy(agpu_device *d, VkBufferView view);
+
+// agpu_pool_create makes a descriptor pool for sets sets of storage buffers and uniform texel buffers.
+VkResult agpu_pool_create(agpu_device *d, uint32_t sets, uint32_t buffers, uint32_t texels, VkDescriptorPool *out);
 
 enum { AGPU_DISPATCH, AGPU_COPY };
 
@@ -71,9 +75,9 @@ typedef struct agpu_op {
 	uint32_t kind;
 	uint32_t barrier; // wait for everything before, and see its writes
 	uint32_t timed; // AGPU_DISPATCH: write timestamps before and after
-	// AGPU_DISPATCH. Regions and parameters are taken in turn from the arrays of the batch.
+	// AGPU_DISPATCH. Regions, views and parameters are taken in turn from the arrays of the batch.
 	agpu_program program;
-	uint32_t groups[3], regions, params;
+	uint32_t groups[3], regions, texels, params;
 	// AGPU_COPY.
 	VkBuffer src, dst;
 	uint64_t src_offset, dst_offset, size;
@@ -83,7 +87,7 @@ typedef struct agpu_op {
 // writes once the fence is signaled. The timed commands write their two timestamps to queries, in order, which has room for num_queries.
 // Not for two threads at once with one device.
 VkResult agpu_record(agpu_device *d, VkCommandBuffer cmd, VkDescriptorPool pool, const agpu_op *ops, uint32_t num_ops,
-	const VkDescriptorBufferInfo *regions, const uint32_t *params, uint32_t host_read, VkQueryPool queries, uint32_t num_queries);
+	const VkDescriptorBufferInfo *regions, const VkBufferView *views, const uint32_t *params, uint32_t host_read, VkQueryPool queries, uint32_t num_queries);
 
 VkResult agpu_submit(agpu_device *d, VkCommandBuffer cmd, VkFence fence);
 

@@ -25,6 +25,7 @@ func (d *device) Submit(batch []backend.Launch) (backend.Fence, error) {
 		return nil, err
 	}
 	run := false
+	d.work.views = d.work.views[:0]
 	for i := range batch {
 		if err := d.checkLaunch(&batch[i]); err != nil {
 			d.work.free = append(d.work.free, s)
@@ -58,7 +59,8 @@ func (d *device) Submit(batch []backend.Launch) (backend.Fence, error) {
 // empty reports whether the launch has no workgroups.
 func empty(l *backend.Launch) bool { return l.Groups[0] == 0 || l.Groups[1] == 0 || l.Groups[2] == 0 }
 
-// checkLaunch finds mistakes of the caller, which the API would answer with undefined behaviour. d.mu is held.
+// checkLaunch finds mistakes of the caller, which the API would answer with undefined behaviour, and makes the views that the launch
+// needs. d.mu is held.
 func (d *device) checkLaunch(l *backend.Launch) error {
 	p, ok := l.Program.(*program)
 	if !ok || p == nil || p.d != d {
@@ -83,6 +85,13 @@ func (d *device) checkLaunch(l *backend.Launch) error {
 		if err := d.checkRegion(r); err != nil {
 			return fmt.Errorf("kernel %s, buffer %d: %w", p.name, i, err)
 		}
+	}
+	for _, t := range p.texels {
+		v, err := d.view(l.Buffers[t.Buffer], t)
+		if err != nil {
+			return fmt.Errorf("kernel %s, buffer %d: %w", p.name, t.Buffer, err)
+		}
+		d.work.views = append(d.work.views, v)
 	}
 	return nil
 }
@@ -114,6 +123,7 @@ func (w *workQueue) dispatch(l *backend.Launch) {
 		program: p.c,
 		groups:  [3]C.uint32_t{C.uint32_t(l.Groups[0]), C.uint32_t(l.Groups[1]), C.uint32_t(l.Groups[2])},
 		regions: C.uint32_t(len(l.Buffers)),
+		texels:  C.uint32_t(len(p.texels)),
 		params:  C.uint32_t(len(l.Params)),
 	}
 	w.touches = w.touches[:0]

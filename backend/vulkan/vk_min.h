@@ -22,7 +22,7 @@
 typedef uint32_t VkBool32, VkFlags;
 typedef uint64_t VkDeviceSize;
 typedef int32_t VkResult, VkStructureType, VkPhysicalDeviceType, VkDriverId, VkShaderFloatControlsIndependence;
-typedef int32_t VkDescriptorType, VkPipelineBindPoint;
+typedef int32_t VkDescriptorType, VkFormat, VkPipelineBindPoint;
 typedef VkFlags VkAccessFlags, VkCommandBufferUsageFlags, VkDependencyFlags, VkDescriptorPoolCreateFlags;
 typedef VkFlags VkDescriptorSetLayoutCreateFlags, VkDeviceCreateFlags, VkDeviceQueueCreateFlags, VkInstanceCreateFlags;
 typedef VkFlags VkMemoryHeapFlags, VkMemoryPropertyFlags, VkPipelineCreateFlags, VkPipelineLayoutCreateFlags;
@@ -53,6 +53,7 @@ enum {
 	VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO = 2,
 	VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO = 3,
 	VK_STRUCTURE_TYPE_SUBMIT_INFO = 4,
+	VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO = 13,
 	VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO = 16,
 	VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO = 18,
 	VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO = 29,
@@ -83,6 +84,7 @@ enum {
 	VK_QUEUE_COMPUTE_BIT = 2,
 	VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR = 1,
 	VK_SHADER_STAGE_COMPUTE_BIT = 32,
+	VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER = 4,
 	VK_DESCRIPTOR_TYPE_STORAGE_BUFFER = 7,
 	VK_PIPELINE_BIND_POINT_COMPUTE = 1,
 	VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT = 1,
@@ -439,6 +441,15 @@ typedef struct VkMemoryBarrier {
 	VkAccessFlags srcAccessMask, dstAccessMask;
 } VkMemoryBarrier;
 
+typedef struct VkBufferViewCreateInfo {
+	VkStructureType sType;
+	const void* pNext;
+	VkFlags flags;
+	VkBuffer buffer;
+	VkFormat format;
+	VkDeviceSize offset, range;
+} VkBufferViewCreateInfo;
+
 typedef struct VkBufferCopy { VkDeviceSize srcOffset, dstOffset, size; } VkBufferCopy;
 
 typedef struct VkSubmitInfo {
@@ -476,6 +487,8 @@ typedef VkResult (VKAPI_PTR *PFN_vkCreateComputePipelines)(VkDevice device, VkPi
 typedef void (VKAPI_PTR *PFN_vkDestroyPipeline)(VkDevice device, VkPipeline pipeline, const VkAllocationCallbacks* pAllocator);
 typedef VkResult (VKAPI_PTR *PFN_vkCreateDescriptorPool)(VkDevice device, const VkDescriptorPoolCreateInfo* pCreateInfo, const VkAllocationCallbacks* pAllocator, VkDescriptorPool* pDescriptorPool);
 typedef VkResult (VKAPI_PTR *PFN_vkAllocateDescriptorSets)(VkDevice device, const VkDescriptorSetAllocateInfo* pAllocateInfo, VkDescriptorSet* pDescriptorSets);
+typedef VkResult (VKAPI_PTR *PFN_vkCreateBufferView)(VkDevice device, const VkBufferViewCreateInfo* pCreateInfo, const VkAllocationCallbacks* pAllocator, VkBufferView* pView);
+typedef void (VKAPI_PTR *PFN_vkDestroyBufferView)(VkDevice device, VkBufferView bufferView, const VkAllocationCallbacks* pAllocator);
 typedef void (VKAPI_PTR *PFN_vkUpdateDescriptorSets)(VkDevice device, uint32_t descriptorWriteCount, const VkWriteDescriptorSet* pDescriptorWrites, uint32_t descriptorCopyCount, const VkCopyDescriptorSet* pDescriptorCopies);
 typedef VkResult (VKAPI_PTR *PFN_vkBeginCommandBuffer)(VkCommandBuffer commandBuffer, const VkCommandBufferBeginInfo* pBeginInfo);
 typedef VkResult (VKAPI_PTR *PFN_vkEndCommandBuffer)(VkCommandBuffer commandBuffer);

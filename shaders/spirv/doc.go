@@ -53,6 +53,9 @@ type Options struct {
 	RoundingModeRTE Widths
 	// DenormPreserve: subnormal numbers are not flushed to zero.
 	DenormPreserve Widths
+	// Texels is how many uniform texel buffers a kernel may have ([Texels]): buffers that it only reads are then read through
+	// these, which some drivers do faster.
+	Texels int
 }
 
 // NativeMath returns the math functions that have an instruction in GLSL.std.450, for 32-bit floats. Not all of them are

@@ -15,7 +15,7 @@ func Emit(k *ir.Kernel, opt Options) ([]uint32, error) {
 	if err := ir.Verify(k); err != nil {
 		return nil, err
 	}
-	e := &emitter{module: newModule(), k: k, ids: make([]uint32, k.NumInstr)}
+	e := &emitter{module: newModule(), k: k, opt: opt, ids: make([]uint32, k.NumInstr)}
 	e.label = e.entry
 	e.declare()
 	e.block(k.Body)
@@ -29,11 +29,13 @@ func Emit(k *ir.Kernel, opt Options) ([]uint32, error) {
 type emitter struct {
 	*module
 	k   *ir.Kernel
+	opt Options
 	ids []uint32 // value of each instruction by ID; 0 if not emitted
 	err error
 
 	label    uint32 // of the block that code is appended to
 	mems     map[*ir.Mem]*memory
+	texels   map[Texel]uint32 // variables
 	params   uint32           // the push-constant block
 	builtins map[ir.Op]uint32 // variables of the invocation's ids
 }

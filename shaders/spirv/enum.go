@@ -15,6 +15,7 @@ const (
 	capFloat16                  capability = 9
 	capFloat64                  capability = 10
 	capInt64                    capability = 11
+	capSampledBuffer            capability = 46
 	capStorageBuffer16BitAccess capability = 4433
 	capStorageBuffer8BitAccess  capability = 4448
 	capDenormPreserve           capability = 4464
@@ -26,11 +27,12 @@ const (
 	modeSignedZeroInfNanPreserve execMode = 4461
 	modeRoundingModeRTE          execMode = 4462
 
-	classInput         storageClass = 1
-	classWorkgroup     storageClass = 4
-	classFunction      storageClass = 7
-	classPushConstant  storageClass = 9
-	classStorageBuffer storageClass = 12
+	classUniformConstant storageClass = 0
+	classInput           storageClass = 1
+	classWorkgroup       storageClass = 4
+	classFunction        storageClass = 7
+	classPushConstant    storageClass = 9
+	classStorageBuffer   storageClass = 12
 
 	decoBlock          decoration = 2
 	decoArrayStride    decoration = 6
@@ -94,19 +96,21 @@ const (
 	semBarrier = 0x8 | 0x40 | 0x100
 
 	roundRTE = 0 // FPRoundingMode
+
+	dimBuffer = 5 // Dim
 )
 
 // enumNames gives the names of enumerants by the letter of the operand's kind in opDef.sig; "B" is BuiltIn and "r"
-// FPRoundingMode, the operands of decorations.
+// FPRoundingMode, the operands of decorations; "D" is Dim and "F" ImageFormat.
 var enumNames = map[byte]map[uint32]string{
-	'c': {uint32(capShader): "Shader", uint32(capFloat16): "Float16", uint32(capFloat64): "Float64", uint32(capInt64): "Int64",
+	'c': {uint32(capShader): "Shader", uint32(capFloat16): "Float16", uint32(capFloat64): "Float64", uint32(capInt64): "Int64", uint32(capSampledBuffer): "SampledBuffer",
 		uint32(capStorageBuffer16BitAccess): "StorageBuffer16BitAccess", uint32(capStorageBuffer8BitAccess): "StorageBuffer8BitAccess",
 		uint32(capDenormPreserve): "DenormPreserve", uint32(capSignedZeroInfNanPreserve): "SignedZeroInfNanPreserve",
 		uint32(capRoundingModeRTE): "RoundingModeRTE"},
 	'a': {0: "Logical"}, 'm': {1: "GLSL450"}, 'x': {5: "GLCompute"},
 	'e': {uint32(modeLocalSize): "LocalSize", uint32(modeDenormPreserve): "DenormPreserve",
 		uint32(modeSignedZeroInfNanPreserve): "SignedZeroInfNanPreserve", uint32(modeRoundingModeRTE): "RoundingModeRTE"},
-	'o': {uint32(classInput): "Input", uint32(classWorkgroup): "Workgroup", uint32(classFunction): "Function",
+	'o': {uint32(classUniformConstant): "UniformConstant", uint32(classInput): "Input", uint32(classWorkgroup): "Workgroup", uint32(classFunction): "Function",
 		uint32(classPushConstant): "PushConstant", uint32(classStorageBuffer): "StorageBuffer"},
 	'd': {uint32(decoBlock): "Block", uint32(decoArrayStride): "ArrayStride", uint32(decoBuiltIn): "BuiltIn", uint32(decoAliased): "Aliased",
 		uint32(decoCoherent): "Coherent", uint32(decoNonWritable): "NonWritable", uint32(decoNonReadable): "NonReadable",
@@ -114,6 +118,7 @@ var enumNames = map[byte]map[uint32]string{
 		uint32(decoFPRoundingMode): "FPRoundingMode", uint32(decoNoContraction): "NoContraction"},
 	'B': {uint32(builtInNumWorkgroups): "NumWorkgroups", uint32(builtInWorkgroupID): "WorkgroupId",
 		uint32(builtInLocalInvocationID): "LocalInvocationId", uint32(builtInGlobalInvocationID): "GlobalInvocationId"},
+	'D': {dimBuffer: "Buffer"}, 'F': {0: "Unknown"},
 	'r': {roundRTE: "RTE"}, 'f': {0: "None"}, 'l': {0: "None"}, 'b': {0: "None"},
 	'g': {uint32(glslRoundEven): "RoundEven", uint32(glslTrunc): "Trunc", uint32(glslFAbs): "FAbs", uint32(glslSAbs): "SAbs",
 		uint32(glslFloor): "Floor", uint32(glslCeil): "Ceil", uint32(glslSin): "Sin", uint32(glslCos): "Cos", uint32(glslTan): "Tan",

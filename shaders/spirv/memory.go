@@ -20,10 +20,11 @@ type memory struct {
 func (e *emitter) declare() {
 	e.mems = map[*ir.Mem]*memory{}
 	e.builtins = map[ir.Op]uint32{}
+	e.declareTexels()
 	barrier := false
 	e.k.Walk(func(in *ir.Instr) {
 		barrier = barrier || in.Op == ir.OpBarrier
-		if in.Mem != nil {
+		if in.Mem != nil && e.texelOf(in) == 0 {
 			e.note(in)
 		}
 	})
@@ -139,16 +140,19 @@ func (e *emitter) declareArray(m *ir.Mem, d *memory) {
 // element returns a pointer to the lanes elements from index on, and the type it points to.
 func (e *emitter) element(m *ir.Mem, index ir.Value, lanes int) (ptr, typ uint32) {
 	d := e.mems[m]
-	i := e.val(index)
-	if lanes > 1 {
-		shift := uint64(bits.TrailingZeros(uint(lanes)))
-		if index.Op == ir.OpConst {
-			i = e.u32(uint32(index.Imm >> shift))
-		} else {
-			i = e.result(opShiftRightLogical, e.valueType(index.Type), i, e.u32(uint32(shift)))
-		}
+	return e.at(m, d, e.shifted(index, lanes), lanes)
+}
+
+// shifted returns the index of a vector of lanes elements whose first is element index.
+func (e *emitter) shifted(index ir.Value, lanes int) uint32 {
+	shift := uint64(bits.TrailingZeros(uint(lanes)))
+	switch {
+	case shift == 0:
+		return e.val(index)
+	case index.Op == ir.OpConst:
+		return e.u32(uint32(index.Imm >> shift))
 	}
-	return e.at(m, d, i, lanes)
+	return e.result(opShiftRightLogical, e.valueType(index.Type), e.val(index), e.u32(uint32(shift)))
 }
 
 // at returns a pointer to element i of the variable whose elements have the given lanes.
@@ -179,6 +183,9 @@ func (e *emitter) offset(index ir.Value, n int) uint32 {
 
 func (e *emitter) load(in *ir.Instr) uint32 {
 	m, lanes := in.Mem, in.Type.Lanes
+	if v := e.texelOf(in); v != 0 {
+		return e.fetch(in, v)
+	}
 	if e.split(m, lanes) {
 		parts := make([]uint32, lanes)
 		for l := range parts {

@@ -19,6 +19,7 @@ const (
 	opTypeInt            opcode = 21
 	opTypeFloat          opcode = 22
 	opTypeVector         opcode = 23
+	opTypeImage          opcode = 25
 	opTypeArray          opcode = 28
 	opTypeRuntimeArray   opcode = 29
 	opTypeStruct         opcode = 30
@@ -38,6 +39,7 @@ const (
 	opMemberDecorate     opcode = 72
 	opCompositeConstruct opcode = 80
 	opCompositeExtract   opcode = 81
+	opImageFetch         opcode = 95
 	opConvertFToU        opcode = 109
 	opConvertFToS        opcode = 110
 	opConvertSToF        opcode = 111
@@ -123,7 +125,7 @@ var opDefs = map[opcode]opDef{
 	opExtInstImport: {"OpExtInstImport", "Rs"}, opExtInst: {"OpExtInst", "TRigi*"}, opMemoryModel: {"OpMemoryModel", "am"},
 	opEntryPoint: {"OpEntryPoint", "xisi*"}, opExecutionMode: {"OpExecutionMode", "ien*"}, opCapability: {"OpCapability", "c"},
 	opTypeVoid: {"OpTypeVoid", "R"}, opTypeBool: {"OpTypeBool", "R"}, opTypeInt: {"OpTypeInt", "Rnn"},
-	opTypeFloat: {"OpTypeFloat", "Rn"}, opTypeVector: {"OpTypeVector", "Rin"}, opTypeArray: {"OpTypeArray", "Rii"},
+	opTypeFloat: {"OpTypeFloat", "Rn"}, opTypeVector: {"OpTypeVector", "Rin"}, opTypeImage: {"OpTypeImage", "RiDnnnnF"}, opTypeArray: {"OpTypeArray", "Rii"},
 	opTypeRuntimeArray: {"OpTypeRuntimeArray", "Ri"}, opTypeStruct: {"OpTypeStruct", "Ri*"},
 	opTypePointer: {"OpTypePointer", "Roi"}, opTypeFunction: {"OpTypeFunction", "Ri*"},
 	opConstantTrue: {"OpConstantTrue", "TR"}, opConstantFalse: {"OpConstantFalse", "TR"}, opConstant: {"OpConstant", "TRv"},
@@ -133,7 +135,7 @@ var opDefs = map[opcode]opDef{
 	opCompositeConstruct: {"OpCompositeConstruct", "TRi*"}, opCompositeExtract: {"OpCompositeExtract", "TRin*"},
 	opConvertFToU: {"OpConvertFToU", "TRi"}, opConvertFToS: {"OpConvertFToS", "TRi"}, opConvertSToF: {"OpConvertSToF", "TRi"},
 	opConvertUToF: {"OpConvertUToF", "TRi"}, opUConvert: {"OpUConvert", "TRi"}, opSConvert: {"OpSConvert", "TRi"},
-	opFConvert: {"OpFConvert", "TRi"}, opBitcast: {"OpBitcast", "TRi"},
+	opFConvert: {"OpFConvert", "TRi"}, opBitcast: {"OpBitcast", "TRi"}, opImageFetch: {"OpImageFetch", "TRii"},
 	opSNegate: {"OpSNegate", "TRi"}, opFNegate: {"OpFNegate", "TRi"}, opIAdd: {"OpIAdd", "TRii"}, opFAdd: {"OpFAdd", "TRii"},
 	opISub: {"OpISub", "TRii"}, opFSub: {"OpFSub", "TRii"}, opIMul: {"OpIMul", "TRii"}, opFMul: {"OpFMul", "TRii"},
 	opUDiv: {"OpUDiv", "TRii"}, opSDiv: {"OpSDiv", "TRii"}, opFDiv: {"OpFDiv", "TRii"}, opUMod: {"OpUMod", "TRii"},

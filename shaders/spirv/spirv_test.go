@@ -53,7 +53,7 @@ func wordBytes(words []uint32) []byte {
 func TestValid(t *testing.T) {
 	val := tool(t, "spirv-val")
 	for name, k := range testKernels(t) {
-		for _, opt := range []Options{{}, allControls} {
+		for _, opt := range []Options{{}, allControls, {Texels: 2}, {Texels: 32}} {
 			words := mustEmit(t, k, opt)
 			file := filepath.Join(t.TempDir(), name+".spv")
 			if err := os.WriteFile(file, wordBytes(words), 0o644); err != nil {
@@ -69,8 +69,10 @@ func TestValid(t *testing.T) {
 // TestTextAssembles compares Text with an independent assembler: it must give the same instructions back.
 func TestTextAssembles(t *testing.T) {
 	as := tool(t, "spirv-as")
+	withTexels := allControls
+	withTexels.Texels = 32
 	for name, k := range testKernels(t) {
-		words := mustEmit(t, k, allControls)
+		words := mustEmit(t, k, withTexels)
 		text := Text(words)
 		if strings.Contains(text, "malformed") {
 			t.Errorf("%s:\n%s", name, text)

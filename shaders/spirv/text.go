@@ -80,6 +80,8 @@ func (p *printer) learn(in instruction) {
 		p.scalar(arg(0), scalarType{name: fmt.Sprintf("f%d", arg(1)), width: arg(1), float: true})
 	case opTypeVector:
 		p.call(arg(0), fmt.Sprintf("%sx%d", p.names[arg(1)], arg(2)))
+	case opTypeImage:
+		p.call(arg(0), "texels_"+p.names[arg(1)])
 	case opTypeRuntimeArray:
 		p.call(arg(0), "array_"+p.names[arg(1)])
 	case opTypeStruct:
