@@ -40,8 +40,8 @@ var matMulTiles = [...][]matMulTile{
 	},
 	// A software rasteriser runs 4 to 16 invocations in the lanes of the CPU's vectors, and takes long over large programs.
 	vulkanCPU: {
-		{m: 8, n: 16, lanesM: 8, lanesN: 1, width: 4, unroll: 2, speed: 1},
-		{m: 8, n: 16, lanesM: 1, lanesN: 8, width: 4, unroll: 2, speed: 0.9},
+		{m: 8, n: 16, lanesM: 1, lanesN: 8, width: 4, unroll: 4, speed: 1},
+		{m: 8, n: 16, lanesM: 8, lanesN: 1, width: 4, unroll: 2, speed: 0.9},
 		{m: 8, n: 4, lanesM: 1, lanesN: 8, width: 4, unroll: 4, speed: 0.45},
 		{m: 8, n: 4, lanesM: 8, lanesN: 1, width: 4, unroll: 4, speed: 0.45},
 		{m: 1, n: 4, lanesM: 1, lanesN: 8, width: 4, unroll: 4, speed: 0.15},
