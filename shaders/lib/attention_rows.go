@@ -55,7 +55,7 @@ type attentionRows struct {
 
 // over runs f on vectors of the row and returns the sum or the maximum of its results. key is the number of the first of them.
 func (m *attentionRows) over(op ReduceOp, f func(key, at ir.Value) ir.Value) ir.Value {
-	r := reducer{m.b, op, ir.F32}
+	r := reducer{b: m.b, op: op, kind: ir.F32}
 	return r.lanes(r.loop(m.width, m.b.U32(0), m.keys, uint32(m.width), func(i ir.Value) partial {
 		return partial{value: f(i, m.b.Add(m.start, i))}
 	})).value

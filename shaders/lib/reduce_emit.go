@@ -41,7 +41,7 @@ func (m *reduceEmitter) prepare() error {
 	if err != nil {
 		return err
 	}
-	m.red = reducer{m.b, m.Op, m.Op.accumulatorKind(kind, m.Out.Kind)}
+	m.red = reducer{b: m.b, op: m.Op, kind: m.Op.accumulatorKind(kind, m.Out.Kind)}
 	m.declare()
 	return nil
 }

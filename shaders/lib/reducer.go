@@ -9,6 +9,8 @@ type reducer struct {
 	b    *ir.Builder
 	op   ReduceOp
 	kind ir.Kind // of the accumulator
+	// anyNaN: the maximum of values with a NaN among them may be any of them, which saves most of its instructions (see missesNaN).
+	anyNaN bool
 }
 
 // partial is the reduction of some elements: a value, and for the Arg reductions the index it was found at.
@@ -111,6 +113,9 @@ func (r reducer) combine(x, y partial) partial {
 	case ReduceProd:
 		return partial{value: b.Mul(x.value, y.value)}
 	case ReduceMax:
+		if r.anyNaN {
+			return partial{value: b.Max(x.value, y.value)}
+		}
 		return partial{value: b.MaxNaN(x.value, y.value)}
 	case ReduceMin:
 		return partial{value: b.MinNaN(x.value, y.value)}

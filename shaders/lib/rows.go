@@ -295,7 +295,7 @@ func (r *Rows) Build(t Target) (*ir.Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := newRowsEmitter(r, p).build()
+	k, err := newRowsEmitter(r, p, t).build()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.what(), err)
 	}
@@ -364,8 +364,10 @@ func (s *Softmax) Rows() (steps []RowStep, ok bool) {
 		return &Elementwise{Name: key, Ops: []string{s.name()}, BodyKey: fmt.Sprintf("%s %s|%s", s.name(), key, kind), In: slices.Repeat([]Operand{{Kind: kind}}, in), Out: []Operand{{Kind: out}},
 			Body: func(b *ir.Builder, x, _ []ir.Value) []ir.Value { return []ir.Value{body(b, x)} }}
 	}
+	largest := of(ReduceMax, s.In)
+	largest.BodyKey, largest.anyNaN = "any nan", true // a NaN that it misses is in the sum
 	steps = []RowStep{
-		{Reduce: of(ReduceMax, s.In), Wires: []int{0}},
+		{Reduce: largest, Wires: []int{0}},
 		{Elementwise: stage("exp", kind, 2, func(b *ir.Builder, x []ir.Value) ir.Value { return b.Exp(b.Sub(x[0], x[1])) }), Wires: []int{0, ^0}},
 		{Reduce: of(ReduceSum, kind), Wires: []int{^1}},
 		{Elementwise: stage("scale", kind, 2, func(b *ir.Builder, x []ir.Value) ir.Value {

@@ -15,6 +15,8 @@ type rowsEmitter struct {
 	geo     map[string]ir.Value
 	scalars [][]ir.Value // of each step
 
+	missesNaN bool // see Target.missesNaN
+
 	first  []int // each step's first value
 	step   []int // the step of each value
 	level  []bool
@@ -29,8 +31,8 @@ type rowsEmitter struct {
 	rank   ir.Value   // the lane's number among those of a row; nil: there is one
 }
 
-func newRowsEmitter(r *Rows, p *rowsPlan) *rowsEmitter {
-	return &rowsEmitter{Rows: r, rowsPlan: p, b: ir.NewBuilder(kernelName(r.Name, "rows"), p.shape.local, 1, 1), geo: map[string]ir.Value{}}
+func newRowsEmitter(r *Rows, p *rowsPlan, t Target) *rowsEmitter {
+	return &rowsEmitter{Rows: r, rowsPlan: p, missesNaN: t.missesNaN(), b: ir.NewBuilder(kernelName(r.Name, "rows"), p.shape.local, 1, 1), geo: map[string]ir.Value{}}
 }
 
 func (m *rowsEmitter) build() (*ir.Kernel, error) {
@@ -363,7 +365,7 @@ func (m *rowsEmitter) pass(steps, outs []int, lid ir.Value) {
 			b.Fail(err)
 			return
 		}
-		e.red = reducer{b, r.Op, r.Op.accumulatorKind(kind, r.Out.Kind)}
+		e.red = reducer{b: b, op: r.Op, kind: r.Op.accumulatorKind(kind, r.Out.Kind), anyNaN: r.anyNaN && m.missesNaN}
 		e.geo["count"] = b.Convert(n, ir.F32)
 		reds, emitters = append(reds, e.red), append(emitters, e)
 	}

@@ -186,7 +186,8 @@ func (m *softmaxEmitter) build() (*ir.Kernel, error) {
 	if m.Inner != 1 {
 		m.inner = b.Param("inner", ir.U32)
 	}
-	m.max, m.sum = reducer{b, ReduceMax, m.kind}, reducer{b, ReduceSum, m.kind}
+	// A NaN that the maximum misses is in the sum.
+	m.max, m.sum = reducer{b: b, op: ReduceMax, kind: m.kind, anyNaN: m.t.missesNaN()}, reducer{b: b, op: ReduceSum, kind: m.kind}
 	switch {
 	case m.Inner != 1:
 		m.columns()

@@ -99,6 +99,8 @@ type Reduce struct {
 	split int // rows are cut into this many parts, each with an output of its own; 0 is 1 (see Split)
 	pairs pairing
 	count int // what Epilogue gets as n, where N is not that; 0 is N (see Split)
+
+	anyNaN bool // see reducer; only as a stage of Rows, where BodyKey says so
 }
 
 // Softmax computes softmax, or its logarithm, over the middle dimension of a contiguous [Outer, N, Inner] input, in F32

@@ -72,6 +72,9 @@ func (t Target) config() config {
 	return c
 }
 
+// missesNaN reports whether a softmax takes a maximum that may miss NaN: on software rasterisers, which are held up by the arithmetic.
+func (t Target) missesNaN() bool { return t.class() == vulkanCPU }
+
 // sharesRows reports whether the lanes of a workgroup share a row of about length elements: on GPUs, and on software
 // rasterisers if a row is so long that one invocation would take long, or more iterations than they allow (MaxLoopTrips).
 func (t Target) sharesRows(length int) bool {
