@@ -63,75 +63,179 @@ func (c *Conv) source() *windowPad {
 	return w
 }
 
-// Stages packs the factor across the lanes, pads the images, and multiplies.
+// The workspace of a convolution, which padded images and packed grids take, is convShare times the bytes of its images and grids, and at least
+// convWorkspace bytes: a model that needs less memory for its activations needs less altogether. Pieces of a batch cost launches, and
+// convolutions in float32 rarely need more than one. Tests make both small.
+var (
+	convWorkspace = 1 << 20
+	convShare     = 1.25
+)
+
+// workspace returns the bytes that padded images and packed grids may take.
+func (c *Conv) workspace() int {
+	tensors := satMul(c.N, satAdd(satMul(c.C, satVolume(c.Image)), satMul(c.O, satVolume(c.Grid))))
+	return max(convWorkspace, int(convShare*float64(satMul(tensors, c.A.Size()))))
+}
+
+// piece returns how many images are done at once, whole groups of unit images, if each takes so many bytes of workspace. All pieces are about equally large.
+func (c *Conv) piece(unit, bytes int) int {
+	units := c.N / unit
+	most := max(1, c.workspace()/max(satMul(unit, bytes), 1))
+	return unit * ceilDiv(units, ceilDiv(units, most))
+}
+
+// Stages packs the factor across the lanes, pads the images, and multiplies: the images in pieces where they need much workspace.
 func (c *Conv) Stages(t Target) (stages []Stage, scratch []int64) {
 	if !c.Panels(t) {
 		return nil, nil
 	}
-	_, _, _, bias := c.Elements()
-	kernel, grid := volume(c.Kernel), volume(c.Grid)
-	src := c.source()
-	per := src.outer / c.N * src.pitch()[0] // elements of one image
-	add := func(g Generator, bufs ...int) { stages = append(stages, Stage{g, bufs}) }
-	temp := func(n, size int) int {
-		scratch = append(scratch, scratchBytes(n, size))
-		return ^(len(scratch) - 1)
+	s := convStages{Conv: c, src: c.source(), grid: volume(c.Grid), kernel: volume(c.Kernel)}
+	if c.Op == ConvWeight {
+		s.sum()
+	} else {
+		s.each()
 	}
+	return s.stages, s.scratch
+}
 
-	images, kind := 0, src.kind
-	if !src.direct() {
-		images, kind = temp(src.elements(), 4), ir.F32
-		add(src, 0, images)
+// convStages collects the stages of a convolution by way of panels.
+type convStages struct {
+	*Conv
+	src          *windowPad
+	grid, kernel int // volumes
+	stages       []Stage
+	scratch      []int64
+}
+
+func (s *convStages) add(g Generator, bufs ...int) { s.stages = append(s.stages, Stage{g, bufs}) }
+
+func (s *convStages) temp(n, size int) int {
+	s.scratch = append(s.scratch, scratchBytes(n, size))
+	return ^(len(s.scratch) - 1)
+}
+
+// perImage returns the elements of one padded image, and of those that have to be padded.
+func (s *convStages) perImage() (all, padded int) {
+	all = s.src.outer / s.N * s.src.pitch()[0]
+	if !s.src.direct() {
+		padded = all
 	}
-	product := &panelProduct{p: panelTile, table: true, s: MatMul{A: ir.F32, B: kind, Out: c.Out, Bias: ir.Void, Ops: c.Ops}}
-	product.p.swap, product.p.packAcross = true, true
-	s := &product.s
-	pack := &panelPack{acc: ir.F32, kind: c.B, width: panelTile.across(), lanes: panelTile.width, alongK: true, batch: 1, ops: c.Ops}
-	table := c.table(src, 1)
-	out := 2
-	if c.Bias != ir.Void && c.Op != ConvWeight {
-		s.Bias, product.rowBias, out = c.Bias, true, 3
+	return all, padded
+}
+
+// images adds the kernel that pads count images from first on to the workspace padded, and returns where the product finds the first of them.
+func (s *convStages) images(padded, first, count int) (buffer, offset int) {
+	per, _ := s.perImage()
+	if s.src.direct() {
+		return 0, first * per
 	}
-	s.M, s.N, s.K, s.Batch, s.BatchStrideB = c.O, grid, c.C*kernel, c.N, per
-	switch c.Op {
-	case ConvForward:
-		pack.x, pack.k = c.O, c.C*kernel
-	case ConvInput:
-		s.M, s.N, s.K = c.C, volume(c.Image), c.O*kernel
-		pack.x, pack.k, pack.pitch, pack.batch, pack.join, pack.stride = c.C, kernel, kernel, c.O, c.O, c.C*kernel
-	case ConvWeight:
-		images := c.imagesPerSum(grid)
-		s.N, s.K, s.Batch, s.BatchStrideB = c.C*kernel, images*grid, c.N/images, images*per
-		pack.x, pack.k, pack.batch, pack.join, pack.stride = c.O, grid, c.N, images, c.O*grid
-		s.BatchStrideA = 1 // each sum has panels of its own
-		table = c.table(src, images)
+	src := *s.src
+	channels := src.outer / s.N
+	src.first, src.outer = first*channels, count*channels
+	s.add(&src, 0, padded)
+	return padded, 0
+}
+
+func (s *convStages) product() panelProduct {
+	kind := ir.F32
+	if s.src.direct() {
+		kind = s.src.kind
 	}
-	pack.align = min(pow2Factor(pack.k), pow2Factor(pack.stride))
-	panels, offsets := temp(pack.elements(), 4), temp(table.elements(), 4)
-	add(pack, 1, panels)
-	add(table, offsets)
-	if c.Op != ConvWeight {
+	g := panelProduct{p: panelTile, table: true, s: MatMul{A: s.B, B: kind, Out: s.Out, Bias: ir.Void, Ops: s.Ops}}
+	g.p.swap, g.p.packAcross, g.p.packBroadcast = true, true, false
+	return g
+}
+
+func (s *convStages) pack(p *panelPack) *panelPack {
+	p.kind, p.to, p.width, p.lanes, p.alongK, p.ops = s.B, s.B, panelTile.across(), panelTile.width, true, s.Ops
+	p.batch = max(p.batch, 1)
+	p.align = min(pow2Factor(p.k), pow2Factor(p.stride), pow2Factor(p.offset))
+	return p
+}
+
+// each makes the grids or the images one by one, of weights that are packed once.
+func (s *convStages) each() {
+	product, out := s.product(), 2
+	m := &product.s
+	m.M, m.N, m.K = s.O, s.grid, s.C*s.kernel
+	pack := &panelPack{x: s.O, k: s.C * s.kernel}
+	if s.Op == ConvInput {
+		m.M, m.N, m.K = s.C, volume(s.Image), s.O*s.kernel
+		pack = &panelPack{x: s.C, k: s.kernel, pitch: s.kernel, batch: s.O, join: s.O, stride: s.C * s.kernel}
+	}
+	table := s.table(s.src, 1)
+	if s.Bias != ir.Void {
+		m.Bias, product.rowBias, out = s.Bias, true, 3
+	}
+	per, padded := s.perImage()
+	m.BatchStrideB = per
+	count := s.piece(1, 4*padded)
+	s.pack(pack)
+	panels, offsets, room := s.temp(pack.elements(), s.B.Size()), s.temp(table.elements(), 4), 0
+	if padded > 0 {
+		room = s.temp(count*padded, 4)
+	}
+	s.add(pack, 1, panels)
+	s.add(table, offsets)
+	for first := 0; first < s.N; first += count {
+		g := product
+		g.s.Batch = min(count, s.N-first)
+		g.first = first
+		images, offset := s.images(room, first, g.s.Batch)
+		g.s.OffsetB = offset
 		bufs := []int{panels, images, offsets}
 		if s.Bias != ir.Void {
 			bufs = append(bufs, 2)
 		}
-		add(product, append(bufs, out)...)
-		return stages, scratch
+		s.add(&g, append(bufs, out)...)
 	}
-	if s.Batch == 1 {
-		add(product, panels, images, offsets, out)
-	} else {
-		s.Out = ir.F32
-		sums := temp(s.Batch*s.M*s.N, 4)
-		add(product, panels, images, offsets, sums)
-		add(&Reduce{Name: c.Op.String(), Ops: c.Ops, Op: ReduceSum, Outer: 1, N: s.Batch, Inner: s.M * s.N, In: []Operand{{Kind: ir.F32}}, Out: Operand{Kind: c.Out}}, sums, out)
+}
+
+// sum makes the weights: sums over some images each, and the sum of those.
+func (s *convStages) sum() {
+	const out = 2
+	product := s.product()
+	images := s.imagesPerSum(s.grid)
+	sums := s.N / images
+	m := &product.s
+	per, padded := s.perImage()
+	m.M, m.N, m.K = s.O, s.C*s.kernel, images*s.grid
+	m.BatchStrideA, m.BatchStrideB = 1, images*per // each sum has panels of its own
+	pack := panelPack{x: s.O, k: s.grid, join: images, stride: s.O * s.grid}
+	table := s.table(s.src, images)
+	each := pack // the panels of one sum
+	each.batch = images
+	count := s.piece(images, 4*padded+s.B.Size()*s.pack(&each).elements()/images)
+	each.batch = count
+	panels, offsets, room := s.temp(each.elements(), s.B.Size()), s.temp(table.elements(), 4), 0
+	if padded > 0 {
+		room = s.temp(count*padded, 4)
 	}
-	if c.biasGradient() {
-		sums := temp(c.N*bias, 4)
-		add(&Reduce{Name: c.Op.String() + "_bias", Ops: c.Ops, Op: ReduceSum, Outer: c.N * bias, N: grid, Inner: 1, In: []Operand{{Kind: c.B}}, Out: Operand{Kind: ir.F32}}, 1, sums)
-		add(&Reduce{Name: c.Op.String() + "_bias", Ops: c.Ops, Op: ReduceSum, Outer: 1, N: c.N, Inner: bias, In: []Operand{{Kind: ir.F32}}, Out: Operand{Kind: c.Out}}, sums, out+1)
+	to := out
+	if sums > 1 {
+		m.Out = ir.F32
+		to = s.temp(sums*m.M*m.N, 4)
 	}
-	return stages, scratch
+	s.add(table, offsets)
+	for first := 0; first < s.N; first += count {
+		g, p := product, pack
+		p.batch = min(count, s.N-first)
+		p.offset = first * pack.stride
+		s.add(s.pack(&p), 1, panels)
+		g.s.Batch, g.first = p.batch/images, first/images
+		from, offset := s.images(room, first, p.batch)
+		g.s.OffsetB = offset
+		s.add(&g, panels, from, offsets, to)
+	}
+	if sums > 1 {
+		s.add(&Reduce{Name: s.Op.String(), Ops: s.Ops, Op: ReduceSum, Outer: 1, N: sums, Inner: m.M * m.N, In: []Operand{{Kind: ir.F32}}, Out: Operand{Kind: s.Out}}, to, out)
+	}
+	if s.biasGradient() {
+		_, _, _, bias := s.Elements()
+		sums := s.temp(s.N*bias, 4)
+		s.add(&Reduce{Name: s.Op.String() + "_bias", Ops: s.Ops, Op: ReduceSum, Outer: s.N * bias, N: s.grid, Inner: 1, In: []Operand{{Kind: s.B}}, Out: Operand{Kind: ir.F32}}, 1, sums)
+		s.add(&Reduce{Name: s.Op.String() + "_bias", Ops: s.Ops, Op: ReduceSum, Outer: 1, N: s.N, Inner: bias, In: []Operand{{Kind: ir.F32}}, Out: Operand{Kind: s.Out}}, sums, out+1)
+	}
 }
 
 // imagesPerSum is how many images ConvWeight sums at once: about as many as have 4,096 terms, which bounds the rounding error and

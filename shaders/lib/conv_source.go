@@ -7,9 +7,9 @@ import (
 )
 
 // windowPad copies images [outer, from…] to padded ones [outer, size…] in F32: in each dimension, element i goes to place
-// before + i*apart if that is below size, and all else is zero. Buffers: in, out.
+// before + i*apart if that is below size, and all else is zero. Of more images, it copies outer from first on. Buffers: in, out.
 type windowPad struct {
-	outer                     int
+	first, outer              int
 	from, before, apart, size []int
 	kind                      ir.Kind
 	ops                       []string
@@ -70,7 +70,7 @@ func (w *windowPad) Cost() float64 { return 8 * float64(w.elements()) }
 func (w *windowPad) rows() int { return w.outer * volume(w.size[:len(w.size)-1]) }
 
 func (w *windowPad) Launch(t Target) (groups [3]int, params []uint32, err error) {
-	params = []uint32{uint32(w.rows())}
+	params = []uint32{uint32(w.rows()), uint32(w.first)}
 	for i := range w.from {
 		for _, v := range []int{w.from[i], w.before[i], w.apart[i], w.size[i]} {
 			params = append(params, uint32(v))
@@ -85,7 +85,7 @@ func (w *windowPad) Build(t Target) (*ir.Kernel, error) {
 	b := ir.NewBuilder("window_pad", t.config().local, 1, 1)
 	b.SetOps(w.ops...)
 	in, out := b.Buffer("in", w.kind, ir.Read), b.Buffer("out", ir.F32, ir.Write)
-	rows := b.Param("rows", ir.U32)
+	rows, first := b.Param("rows", ir.U32), b.Param("first", ir.U32)
 	var from, before, apart, size []ir.Value
 	for i := range w.from {
 		for _, p := range []struct {
@@ -106,6 +106,7 @@ func (w *windowPad) Build(t Target) (*ir.Kernel, error) {
 			places[i] = b.Div(at, apart[i])
 			holds = b.And(holds, b.And(b.Lt(places[i], from[i]), b.Eq(b.Mul(places[i], apart[i]), at)))
 		}
+		rest = b.Add(rest, first)
 		for i, p := range places {
 			rest = b.Add(b.Mul(rest, from[i]), p)
 		}

@@ -95,20 +95,54 @@ func convCases() []kcase {
 	return out
 }
 
-// TestConvPanels counts the cases that go by way of packed panels.
+// TestConvPanels counts the cases that go by way of packed panels: all images at once, and in pieces as large batches do.
 func TestConvPanels(t *testing.T) {
-	d, n := pocl(), 0
-	for _, c := range convCases() {
-		if !supports(d.t, c) {
-			continue
+	d := pocl()
+	staged := func() (cases []kcase, stages int) {
+		for _, c := range convCases() {
+			if !supports(d.t, c) {
+				continue
+			}
+			if steps, _, _ := staged(d.t, c.steps(d.t), nil, nil, nil); len(steps) > 1 {
+				cases, stages = append(cases, c), stages+len(steps)
+			}
 		}
-		if steps, _, _ := staged(d.t, c.steps(d.t), nil, nil, nil); len(steps) > 1 {
-			runCase(t, d, c)
-			n++
-		}
+		return cases, stages
 	}
-	if n < 20 {
-		t.Errorf("%d cases go by way of panels, want at least 20", n)
+	whole, few := staged()
+	for _, c := range whole {
+		runCase(t, d, c)
+	}
+	if len(whole) < 20 {
+		t.Errorf("%d cases go by way of panels, want at least 20", len(whole))
+	}
+	defer lib.SetConvWorkspace(1, 0)()
+	pieces, many := staged()
+	if many < few+len(whole) {
+		t.Errorf("%d kernels with little workspace and %d with much", many, few)
+	}
+	for _, c := range pieces {
+		runCase(t, d, c)
+	}
+}
+
+// TestConvWorkspace: the workspace of a large batch is in proportion to its images and grids, and of 16-bit ones half of that.
+func TestConvWorkspace(t *testing.T) {
+	d := pocl()
+	for op := lib.ConvForward; op <= lib.ConvWeight; op++ {
+		for _, kind := range []ir.Kind{ir.F32, ir.F16, ir.BF16} {
+			c := lib.Conv{Op: op, N: 128, Groups: 1, C: 32, O: 64, Image: []int{14, 14}, Grid: []int{14, 14}, Kernel: []int{3, 3}, Stride: []int{1, 1}, Pad: []int{1, 1}, Dilation: []int{1, 1},
+				A: kind, B: kind, Out: kind}
+			_, scratch := c.Stages(d.t)
+			total := int64(0)
+			for _, n := range scratch {
+				total += n
+			}
+			const sums, weights, tables = 8 * 64 * 288 * 4, 64 * 288 * 4, 64 << 10
+			if most := int64(128*(32+64)*14*14*kind.Size()*5/4) + sums + weights + tables; total > most {
+				t.Errorf("%s of %s: %d bytes of workspace, want at most %d", op, kind, total, most)
+			}
+		}
 	}
 }
 

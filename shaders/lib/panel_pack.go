@@ -8,22 +8,22 @@ import (
 
 // panelPack copies a matrix of extent X and depth K (A with its rows as the extent, B with its columns) to panels: the
 // element at position x and depth k of matrix z of the batch goes to ((z*panels + x/width)*depth + k)*width + x%width, where depth
-// is K rounded up to packDepth, converted to acc. With join, so many matrices of the batch follow one another along the
+// is K rounded up to packDepth. With join, so many matrices of the batch follow one another along the
 // depth, as one matrix of join*K steps. A product then reads both operands from front to back. Positions past the extent hold copies of others: what is
 // computed from them is not stored. Buffers: the matrices, the panels.
 type panelPack struct {
-	kind, acc ir.Kind
-	x, k      int
-	width     int  // positions in a panel
-	lanes     int  // of a vector, at most width
-	alongK    bool // stored along K; else along the extent
-	align     int  // divides the address of every stored row
-	batch     int
-	join      int // divides batch; 0 is 1. More only with panels of whole vectors
-	stride    int // between matrices
-	pitch     int // of stored rows; 0 is their length
-	offset    int
-	ops       []string
+	kind, to ir.Kind // of the matrices and of the panels
+	x, k     int
+	width    int  // positions in a panel
+	lanes    int  // of a vector, at most width
+	alongK   bool // stored along K; else along the extent
+	align    int  // divides the address of every stored row
+	batch    int
+	join     int // divides batch; 0 is 1. More only with panels of whole vectors
+	stride   int // between matrices
+	pitch    int // of stored rows; 0 is their length
+	offset   int
+	ops      []string
 }
 
 // packDepth is how many steps along K one invocation copies of a panel.
@@ -44,11 +44,11 @@ func panelDepth(k int) int { return ceilDiv(k, packDepth) * packDepth }
 func (p *panelPack) aligned() bool { return p.align >= p.lanes }
 
 func (p *panelPack) Key() string {
-	return fmt.Sprintf("panel_pack|%s>%s|%d,%d|along k %v|aligned %v|ops %q", p.kind, p.acc, p.width, p.lanes, p.alongK, p.aligned(), p.ops)
+	return fmt.Sprintf("panel_pack|%s>%s|%d,%d|along k %v|aligned %v|ops %q", p.kind, p.to, p.width, p.lanes, p.alongK, p.aligned(), p.ops)
 }
 
 func (p *panelPack) Cost() float64 {
-	return float64(p.batch) * float64(p.x) * float64(p.k) * float64(p.kind.Size()+p.acc.Size())
+	return float64(p.batch) * float64(p.x) * float64(p.k) * float64(p.kind.Size()+p.to.Size())
 }
 
 func (p *panelPack) Launch(t Target) (groups [3]int, params []uint32, err error) {
@@ -78,14 +78,14 @@ type packEmitter struct {
 	extent  ir.Value
 	pitch   ir.Value
 	base    ir.Value // of the matrix
-	to      ir.Value // where the panel's step 0 goes
+	begin   ir.Value // where the panel's step 0 goes
 	first   ir.Value // position of the panel
 }
 
 func (p *panelPack) Build(t Target) (*ir.Kernel, error) {
 	b := ir.NewBuilder("panel_pack", t.config().row, 1, 1)
 	b.SetOps(p.ops...)
-	e := &packEmitter{panelPack: p, b: b, in: b.Buffer("in", p.kind, ir.Read), out: b.Buffer("out", p.acc, ir.Write)}
+	e := &packEmitter{panelPack: p, b: b, in: b.Buffer("in", p.kind, ir.Read), out: b.Buffer("out", p.to, ir.Write)}
 	n := b.Param("n", ir.U32)
 	e.extent = b.Param("extent", ir.U32)
 	k := b.Param("depth", ir.U32)
@@ -100,7 +100,7 @@ func (p *panelPack) Build(t Target) (*ir.Kernel, error) {
 		e.first = b.Mul(panel, b.U32(uint32(p.width)))
 		whole := b.Div(z, join)
 		steps := b.Add(b.Mul(b.Add(b.Mul(whole, panels), panel), depth), b.Mul(b.Sub(z, b.Mul(whole, join)), k))
-		e.to = b.Mul(steps, b.U32(uint32(p.width)))
+		e.begin = b.Mul(steps, b.U32(uint32(p.width)))
 		from := b.Mul(block, b.U32(packDepth))
 		until := b.Min(b.Add(from, b.U32(packDepth)), k)
 		inside := b.Le(b.Add(e.first, b.U32(uint32(p.width))), e.extent)
@@ -118,22 +118,27 @@ func (p *panelPack) Build(t Target) (*ir.Kernel, error) {
 	return b.Build()
 }
 
+// store writes a vector of a panel.
+func (e *packEmitter) store(at, v ir.Value) {
+	e.b.Store(e.out, at, e.b.Convert(v, e.to))
+}
+
 // load reads lanes neighbours in the stored direction.
 func (e *packEmitter) load(at ir.Value, lanes int) ir.Value {
 	how := accessVector
 	if !e.aligned() {
 		how = accessGather
 	}
-	return e.b.Convert(load(e.b, e.in, Operand{Kind: e.kind}, at, lanes, how, nil), e.acc)
+	return load(e.b, e.in, Operand{Kind: e.kind}, at, lanes, how, nil)
 }
 
 // copyStep copies a whole step that is stored along the extent.
 func (e *packEmitter) copyStep(k ir.Value) {
 	b := e.b
 	from := b.Add(b.Add(e.base, b.Mul(k, e.pitch)), e.first)
-	to := b.Add(e.to, b.Mul(k, b.U32(uint32(e.width))))
+	to := b.Add(e.begin, b.Mul(k, b.U32(uint32(e.width))))
 	for i := 0; i < e.width; i += e.lanes {
-		b.Store(e.out, advance(b, to, i, nil), e.load(advance(b, from, i, nil), e.lanes))
+		e.store(advance(b, to, i, nil), e.load(advance(b, from, i, nil), e.lanes))
 	}
 }
 
@@ -146,15 +151,15 @@ func (e *packEmitter) turn(k ir.Value) {
 			rows[r] = e.load(b.Add(b.Add(e.base, b.Mul(advance(b, e.first, i+r, nil), e.pitch)), k), packDepth)
 		}
 		turned := transpose(b, rows)
-		to := b.Add(e.to, b.Mul(k, b.U32(uint32(e.width))))
+		to := b.Add(e.begin, b.Mul(k, b.U32(uint32(e.width))))
 		if e.lanes == e.width {
 			for j, v := range turned {
-				b.Store(e.out, advance(b, to, j*packDepth, nil), v)
+				e.store(advance(b, to, j*packDepth, nil), v)
 			}
 			continue
 		}
 		for d, v := range turned { // lanes is packDepth
-			b.Store(e.out, advance(b, to, d*e.width+i, nil), v)
+			e.store(advance(b, to, d*e.width+i, nil), v)
 		}
 	}
 }
@@ -185,15 +190,14 @@ func (e *packEmitter) edge(k, end ir.Value) {
 	b := e.b
 	last := b.Sub(e.extent, b.U32(1))
 	b.For(k, end, b.U32(1), func(k ir.Value) {
-		to := b.Add(e.to, b.Mul(k, b.U32(uint32(e.width))))
+		to := b.Add(e.begin, b.Mul(k, b.U32(uint32(e.width))))
 		b.Range(b.U32(uint32(e.width)), func(i ir.Value) {
 			x := b.Min(b.Add(e.first, i), last)
 			at := b.Add(x, b.Mul(k, e.pitch))
 			if e.alongK {
 				at = b.Add(k, b.Mul(x, e.pitch))
 			}
-			v := b.Convert(load(b, e.in, Operand{Kind: e.kind}, b.Add(e.base, at), 1, accessVector, nil), e.acc)
-			b.Store(e.out, b.Add(to, i), v)
+			e.store(b.Add(to, i), load(b, e.in, Operand{Kind: e.kind}, b.Add(e.base, at), 1, accessVector, nil))
 		})
 	})
 }

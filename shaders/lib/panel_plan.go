@@ -28,6 +28,18 @@ func (p panelPlan) packed(a bool) bool {
 	return p.packBroadcast
 }
 
+// panelKind is what the elements of panels of A (or B) are kept as. Across the lanes that is the operand's own kind, which takes half of the
+// memory and of the bandwidth where it has 16 bits: a vector is converted once for all rows of a tile. Elements that are broadcast would be converted one by one.
+func (s *MatMul) panelKind(p panelPlan, a bool) ir.Kind {
+	switch {
+	case a != p.swap:
+		return s.AccKind()
+	case a:
+		return s.A
+	}
+	return s.B
+}
+
 // Costs of the plans of a product, in the time of a multiplication and addition in the kernel's loop.
 const (
 	packCost   = 16.0    // an element that is packed along the way it is stored
@@ -140,7 +152,7 @@ func (s *MatMul) Stages(t Target) (stages []Stage, scratch []int64) {
 		if !p.packed(isA) {
 			return
 		}
-		g.acc, g.k, g.ops = s.AccKind(), s.K, s.Ops
+		g.to, g.k, g.ops = s.panelKind(p, isA), s.K, s.Ops
 		g.width = p.rows
 		if isA == p.swap {
 			g.width = p.across()
@@ -151,7 +163,7 @@ func (s *MatMul) Stages(t Target) (stages []Stage, scratch []int64) {
 			g.batch = 1
 		}
 		at := ^len(scratch)
-		scratch = append(scratch, scratchBytes(g.elements(), g.acc.Size()))
+		scratch = append(scratch, scratchBytes(g.elements(), g.to.Size()))
 		stages = append(stages, Stage{Gen: g, Buffers: []int{1 - b2i(isA), at}})
 		product.Buffers[1-b2i(isA)] = at
 	}

@@ -16,10 +16,8 @@ type panelProduct struct {
 	// table: the broadcast operand's element at position x and depth k is at table[x] + table[extent+k], see offsetTable.
 	table   bool
 	rowBias bool // the bias has an element for each row of the output
+	first   int  // number of matrices in the output before the first
 }
-
-// panelUnroll is how many steps along K the loop's body has.
-const panelUnroll = 1
 
 func (g *panelProduct) Key() string {
 	s, p := &g.s, g.p
@@ -29,10 +27,10 @@ func (g *panelProduct) Key() string {
 	}
 	a, b := s.A.String(), s.B.String()
 	if p.packed(true) {
-		a = "panels"
+		a = "panels " + s.panelKind(p, true).String()
 	}
 	if p.packed(false) {
-		b = "panels"
+		b = "panels " + s.panelKind(p, false).String()
 	}
 	return fmt.Sprintf("panel_product|%s %s>%s %s|bias %s|%+v|t%d%d|n %d|precise %v|table %v|row bias %v|epilogue %q|ops %q", a, b, s.AccKind(), s.Out, bias, p, b2i(s.TransA), b2i(s.TransB),
 		min(pow2Factor(s.N), g.storeLanes()), s.precise(), g.table, g.rowBias, s.EpilogueKey, s.Ops)
@@ -85,7 +83,7 @@ func (g *panelProduct) Launch(t Target) (groups [3]int, params []uint32, err err
 	}
 	panel(p.packed(true), true, &strideA, &offsetA, &pitchA)
 	panel(p.packed(false), false, &strideB, &offsetB, &pitchB)
-	for _, v := range []int{s.M, s.N, s.K, s.Batch, offsetA, offsetB, strideA, strideB, pitchA, pitchB, panels, blocks} {
+	for _, v := range []int{s.M, s.N, s.K, s.Batch, offsetA, offsetB, strideA, strideB, pitchA, pitchB, panels, blocks, g.first} {
 		params = append(params, uint32(v))
 	}
 	groups, err = t.fold("matmul", uint64(panels)*uint64(blocks)*uint64(s.Batch))
@@ -201,10 +199,10 @@ func (g *panelProduct) Build(t Target) (*ir.Kernel, error) {
 	e := &matMulEmitter{s: s, b: b, acc: acc, t: matMulTile{precise: s.precise()}}
 	kindA, kindB := s.A, s.B
 	if p.packed(true) {
-		kindA = acc
+		kindA = s.panelKind(p, true)
 	}
 	if p.packed(false) {
-		kindB = acc
+		kindB = s.panelKind(p, false)
 	}
 	memA, memB := b.Buffer("a", kindA, ir.Read), b.Buffer("b", kindB, ir.Read)
 	var table *ir.Mem
@@ -219,7 +217,7 @@ func (g *panelProduct) Build(t Target) (*ir.Kernel, error) {
 	e.m, e.n, e.k = param("M"), param("N"), param("K")
 	batches := param("batch")
 	offsetA, offsetB, strideA, strideB := param("offset_a"), param("offset_b"), param("stride_a"), param("stride_b")
-	pitchA, pitchB, panels, blocks := param("pitch_a"), param("pitch_b"), param("panels"), param("blocks")
+	pitchA, pitchB, panels, blocks, first := param("pitch_a"), param("pitch_b"), param("panels"), param("blocks"), param("first")
 
 	group := b.Named(b.LinearGroup(), "group")
 	b.If(b.Lt(group, b.Mul(b.Mul(panels, blocks), batches)), func() {
@@ -227,7 +225,6 @@ func (g *panelProduct) Build(t Target) (*ir.Kernel, error) {
 		panel, rest := b.Rem(group, panels), b.Div(group, panels)
 		block := b.Rem(rest, blocks)
 		e.batch = b.Div(rest, blocks)
-		e.slot = e.batch
 		a := &panelSide{b: b, mem: memA, acc: acc, packed: p.packed(true), alongK: !s.TransA, extent: e.m, pitch: pitchA, base: b.Add(offsetA, b.Mul(e.batch, strideA))}
 		bb := &panelSide{b: b, mem: memB, acc: acc, packed: p.packed(false), alongK: s.TransB, extent: e.n, pitch: pitchB, base: b.Add(offsetB, b.Mul(e.batch, strideB))}
 		across, broadcast := bb, a
@@ -257,6 +254,7 @@ func (g *panelProduct) Build(t Target) (*ir.Kernel, error) {
 			if g.rowBias {
 				g.addRowBias(e, column)
 			}
+			e.slot = b.Add(e.batch, first)
 			g.store(e, b.Mul(tile, b.U32(uint32(p.rows))), column)
 		}, nil)
 	}, nil)
@@ -310,7 +308,7 @@ func (g *panelProduct) storeTurned(e *matMulEmitter, base, row, column ir.Value)
 // store writes the tile whose broadcast side begins at position row and whose other side begins at column.
 func (g *panelProduct) store(e *matMulEmitter, row, column ir.Value) {
 	b, p := e.b, g.p
-	base := b.Mul(e.batch, b.Mul(e.m, e.n))
+	base := b.Mul(e.slot, b.Mul(e.m, e.n))
 	lanes := g.storeLanes()
 	if !p.swap && pow2Factor(e.s.N) >= lanes && (e.s.Epilogue == nil || len(e.sums) <= maxUnrolledEpilogues) {
 		for i := range p.rows {

@@ -65,6 +65,25 @@ func TestPanels(t *testing.T) {
 	}
 }
 
+// TestPanelMemory: panels across the lanes take 16 bits where the operand does, those that are broadcast 32.
+func TestPanelMemory(t *testing.T) {
+	d := pocl()
+	for plan, across := range map[int]int{3: 64 * 32, 7: 32 * 32} { // both operands are packed, B or A across the lanes
+		for _, kind := range []ir.Kind{ir.F32, ir.F16, ir.BF16} {
+			s := f32MatMul(32, 64, 32, false, false)
+			s.A, s.B, s.Out, s.Tile = kind, kind, kind, d.t.MatMulTiles()-panelPlans+1+plan
+			_, scratch := s.Stages(d.t)
+			total := int64(0)
+			for _, n := range scratch {
+				total += n
+			}
+			if want := int64(across*kind.Size() + (64+32)*32*4 - across*4); total != want {
+				t.Errorf("plan %d of %s: %d bytes of panels, want %d", plan, kind, total, want)
+			}
+		}
+	}
+}
+
 // TestPanelsDevices runs products that choose panels by their sizes on the OpenCL devices of the machine.
 func TestPanelsDevices(t *testing.T) {
 	for _, info := range backend.List() {
