@@ -141,6 +141,13 @@ func reduceCases() []kcase {
 			out = append(out, reduction(fmt.Sprintf("%s%v", op, s), r, [][]float64{noise(ir.F32, n, uint64(n))}, nil, nil, 2e-5))
 		}
 	}
+	// Rows of which some have several partial sums and others one.
+	for _, n := range []int{80, 96, 112, 128} {
+		for _, kind := range []ir.Kind{ir.F32, ir.F64} {
+			r := lib.Reduce{Op: lib.ReduceSum, Outer: 5, N: n, Inner: 1, In: []lib.Operand{of(kind)}, Out: of(kind)}
+			out = append(out, reduction(fmt.Sprintf("rows of %d %s", n, kind), r, [][]float64{noise(kind, 5*n, uint64(n))}, nil, nil, 2e-5))
+		}
+	}
 	// Arg reductions that are split, with the extreme repeated and NaN.
 	for _, s := range [][3]int{{1, 20000, 1}, {2, 9000, 1}, {1, 6000, 3}} {
 		for i, op := range []lib.ReduceOp{lib.ReduceArgMax, lib.ReduceArgMin} {

@@ -104,12 +104,12 @@ func (t Target) rowSums(n, width int) int {
 	return 1
 }
 
-// rowFactor is what kernels of rows of n elements depend on of n: [pow2Factor], or 64 where rowSums may be 4.
+// rowFactor is what kernels of rows of n elements depend on of n: the largest power of two, at most 64, that divides it (see pow2Factor and rowSums).
 func rowFactor(n int) int {
-	if n%64 == 0 {
-		return 64
+	if f := pow2Factor(n); f < ir.MaxLanes {
+		return f
 	}
-	return pow2Factor(n)
+	return ir.MaxLanes * min(pow2Factor(n/ir.MaxLanes), 4)
 }
 
 // fold makes a grid of at least n workgroups within the target's limits.
