@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/anygpu/anygpu/shaders/ir"
 	"github.com/anygpu/anygpu/shaders/lib"
@@ -35,6 +36,8 @@ const maxApplied = 8192
 
 // appliedTable finds an applied by a hash of operator and layouts.
 type appliedTable struct {
+	recent [512]atomic.Pointer[applied] // by the hash, found without a lock
+
 	mu   sync.Mutex
 	rows map[uint64][]*applied
 	n    int
@@ -43,11 +46,18 @@ type appliedTable struct {
 // find returns what is known of the operator and the operands, or nil.
 func (t *appliedTable) find(op *OpInfo, in []*Tensor, params []float64) (a *applied, gen *lib.Elementwise) {
 	h := layoutHash(op, in)
+	recent := &t.recent[h%uint64(len(t.recent))]
+	if a := recent.Load(); a.fits(op, in) {
+		if gen := a.with(params); gen != nil {
+			return a, gen
+		}
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range t.rows[h] {
 		if a.fits(op, in) {
 			if gen := a.with(params); gen != nil {
+				recent.Store(a)
 				return a, gen
 			}
 		}

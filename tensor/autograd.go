@@ -225,6 +225,7 @@ func (t *Tensor) backward(upstream *Tensor, frees bool) error {
 func (s *Scope) discard() {
 	s.closed = true
 	s.owned.releaseAll()
+	s.stock.giveBack(s.eng)
 	if s.parent != nil {
 		s.parent.checks = append(s.parent.checks, s.checks...)
 		delete(s.parent.children, s)

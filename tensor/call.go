@@ -133,7 +133,7 @@ func (c *call) output(shape []int, dtype DType) *Tensor {
 	if dtype == Float64 && !c.eng.target.Caps.F64 {
 		return c.fail("use float32", errorOf(ErrDType, "%s has no double precision", c.eng.name))
 	}
-	return newTensor(c.eng.newStorage(dtype, n), shape, contiguousStrides(shape), 0, dtype, c.scope)
+	return newTensor(c.newStorage(dtype, n), shape, contiguousStrides(shape), 0, dtype, c.scope)
 }
 
 // run records that gen computes outs from ins, bound in this order.

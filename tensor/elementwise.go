@@ -199,7 +199,7 @@ func applyElementwise(op *OpInfo, params []float64, in []*Tensor) *Tensor {
 
 // record makes the result, and records the kernel and its gradient.
 func (e *Elementwise) record(c *call, a *applied, gen *lib.Elementwise, params []float64) *Tensor {
-	out := newTensor(c.eng.newStorage(a.dtype, Numel(a.shape)), a.shape, a.strides, 0, a.dtype, c.scope)
+	out := newTensor(c.newStorage(a.dtype, Numel(a.shape)), a.shape, a.strides, 0, a.dtype, c.scope)
 	r := c.nodeFor(out)
 	r.base = a.gen
 	bufs := r.bufs[:0]

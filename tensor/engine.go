@@ -27,8 +27,8 @@ type engine struct {
 
 	mu       sync.Mutex
 	pending  []*node
-	spare    []*node   // an empty list for pending
-	storages []storage // to be used
+	spare    []*node // an empty list for pending
+	stock    stock
 	records  []*record // to be used again
 	flushing bool
 	programs map[string]*program

@@ -31,6 +31,8 @@ type Scope struct {
 	origin   *site // of the operator whose gradient is being computed: its place is the one that errors name
 
 	originModule string // the layer of that operator, if it was observed
+
+	stock stock // of its device
 }
 
 // refList is apart from the scope so that a cleanup can free a scope that was dropped without Close.
@@ -83,6 +85,32 @@ func (l *refList) releaseAll() {
 	clear(refs)
 	*room = refs[:0]
 	refLists.Put(room)
+}
+
+// failure returns the error of the first storage that could not be made.
+func (l *refList) failure() (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var e *engine // whose lock is held
+	for _, r := range l.refs {
+		if r.done.Load() {
+			continue
+		}
+		if r.st.eng != e {
+			if e != nil {
+				e.mu.Unlock()
+			}
+			e = r.st.eng
+			e.mu.Lock()
+		}
+		if err = r.st.err; err != nil {
+			break
+		}
+	}
+	if e != nil {
+		e.mu.Unlock()
+	}
+	return err
 }
 
 func (l *refList) buryAll() {
@@ -153,20 +181,12 @@ func (s *Scope) Close() error {
 	}
 	if s.eng != nil {
 		s.note(s.eng.flush())
-		s.owned.mu.Lock()
-		for _, r := range s.owned.refs {
-			if s.err != nil {
-				break
-			}
-			if !r.done.Load() {
-				s.note(r.st.failure())
-			}
-		}
-		s.owned.mu.Unlock()
+		s.note(s.owned.failure())
 		s.note(runChecks(s.checks))
 	}
 	s.closed = true
 	s.owned.releaseAll()
+	s.stock.giveBack(s.eng)
 	s.checks = nil
 	if s.parent != nil {
 		delete(s.parent.children, s)

@@ -91,18 +91,74 @@ var storageSerial atomic.Uint64
 // newStorage returns a storage with one claim on it and no memory yet.
 func (e *engine) newStorage(dtype DType, n int) *storage {
 	e.mu.Lock()
-	if len(e.storages) == 0 {
-		e.storages = make([]storage, storagesAtOnce)
+	if len(e.stock.storages) == 0 {
+		e.stock.storages = make([]storage, storagesAtOnce)
 	}
-	st := &e.storages[0]
-	e.storages = e.storages[1:]
-	if k := len(e.records); k > 0 {
-		st.record, e.records = e.records[k-1], e.records[:k-1]
+	if k := len(e.records); k > 0 && len(e.stock.records) == 0 {
+		e.stock.records = append(e.stock.records, e.records[k-1])
+		e.records = e.records[:k-1]
 	}
+	st := e.stock.take()
 	e.mu.Unlock()
+	st.make(e, dtype, n)
+	return st
+}
+
+func (st *storage) make(e *engine, dtype DType, n int) {
 	st.eng, st.dtype, st.n, st.serial = e, dtype, n, storageSerial.Add(1)
 	st.refs.Store(1)
+}
+
+// newStorage is engine.newStorage for a result that goes to the call's scope, which has some in stock.
+func (c *call) newStorage(dtype DType, n int) *storage {
+	s := c.scope
+	if s == nil || s.eng != c.eng || s.closed {
+		return c.eng.newStorage(dtype, n)
+	}
+	if len(s.stock.storages) == 0 {
+		c.eng.mu.Lock()
+		s.stock.storages, c.eng.stock.storages = c.eng.stock.storages, nil
+		k := max(0, len(c.eng.records)-storagesAtOnce)
+		s.stock.records = append(s.stock.records, c.eng.records[k:]...)
+		c.eng.records = c.eng.records[:k]
+		c.eng.mu.Unlock()
+		if len(s.stock.storages) == 0 {
+			s.stock.storages = make([]storage, storagesAtOnce)
+		}
+	}
+	st := s.stock.take()
+	st.make(c.eng, dtype, n)
 	return st
+}
+
+// stock is storages and records to be used.
+type stock struct {
+	storages []storage
+	records  []*record
+}
+
+// take returns a storage, with a record if there is one.
+func (s *stock) take() *storage {
+	st := &s.storages[0]
+	s.storages = s.storages[1:]
+	if k := len(s.records); k > 0 {
+		st.record, s.records = s.records[k-1], s.records[:k-1]
+	}
+	return st
+}
+
+// giveBack returns what is left.
+func (s *stock) giveBack(e *engine) {
+	if e == nil || len(s.storages)+len(s.records) == 0 {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.records = append(e.records, s.records...)
+	if len(s.storages) > len(e.stock.storages) {
+		e.stock.storages = s.storages
+	}
+	*s = stock{}
 }
 
 // bytes is the size of the storage's memory: whole words, and never empty, so that it can be bound.

@@ -97,7 +97,7 @@ func (p *Program) Run(groups [3]int, buffers [][]byte, params []uint32, pool *in
 	}
 	r := launches.Get().(*launch)
 	defer r.put()
-	r.p, r.groups, r.buffers, r.params, r.total, r.workers = p, groups, buffers, params, total, pool.Size()
+	r.p, r.groups, r.buffers, r.params, r.total, r.start, r.workers = p, groups, buffers, params, total, 0, pool.Size()
 	r.run(pool)
 	runtime.KeepAlive(buffers)
 	runtime.KeepAlive(p.exec)
@@ -119,6 +119,7 @@ type launch struct {
 	buffers [][]byte
 	params  []uint32
 	total   int64
+	start   int64 // what comes before is done
 	workers int
 
 	split *interp.Split
@@ -142,8 +143,11 @@ func (r *launch) frame() *frame {
 	return f
 }
 
-// sureBytes is the size of buffers whose kernels are shared without a measurement.
-const sureBytes = 1 << 20
+// Sizes of all buffers together.
+const (
+	sureBytes   = 1 << 20 // from which kernels are shared without a measurement
+	littleBytes = 1 << 16 // below which a first piece is done before the work is divided
+)
 
 // run does a first piece of the work, and the rest with as many workers as it is worth. Of large buffers all is shared at once.
 func (r *launch) run(pool *interp.Pool) {
@@ -159,14 +163,17 @@ func (r *launch) run(pool *interp.Pool) {
 		r.alone(f, unit)
 		return
 	}
-	r.split = interp.NewSplit(r.total, r.workers, unit)
-	share := r.split.Share()
 	bytes := 0
 	for _, b := range r.buffers {
 		bytes += len(b)
 	}
+	if bytes < littleBytes && r.little(f, unit) {
+		return
+	}
+	r.split = interp.NewSplit(r.total-r.start, r.workers, unit)
+	share := r.split.Share()
 	perBlock := float64(bytes) / float64(r.total) / 16 // ns, if it is memory that it waits for
-	if bytes < sureBytes {
+	if bytes < sureBytes && r.start == 0 {
 		start := time.Now()
 		from, piece := share.Next(max(unit, 256/int64(r.p.lanes)))
 		if !r.blocks(f, from, from+piece) || piece == r.total {
@@ -190,10 +197,26 @@ func (r *launch) run(pool *interp.Pool) {
 	})
 }
 
-// alone does all of the work, in pieces as work does.
+// little does a first piece of the work, and the rest if that is not worth another worker; it reports whether all is done. Asking which
+// processor it is on, to find a part of the work, takes longer than a small launch.
+func (r *launch) little(f *frame, unit int64) bool {
+	n := min(r.total, max(unit, 256/int64(r.p.lanes)))
+	start := time.Now()
+	if !r.blocks(f, 0, n) || n == r.total {
+		return true
+	}
+	r.start = n
+	if perBlock := float64(time.Since(start)) / float64(n); perBlock*float64(r.total-n) >= float64(spawnWork) {
+		return false
+	}
+	r.alone(f, unit)
+	return true
+}
+
+// alone does all of the work from r.start on, in pieces as work does.
 func (r *launch) alone(f *frame, unit int64) {
 	n := max(unit, 256/int64(r.p.lanes))
-	for from := int64(0); from < r.total; {
+	for from := r.start; from < r.total; {
 		n = min(n, r.total-from)
 		start := time.Now()
 		if !r.blocks(f, from, from+n) {
@@ -223,7 +246,7 @@ func (r *launch) work(f *frame, share interp.Share, perBlock float64) {
 			return
 		}
 		start := time.Now()
-		if !r.blocks(f, from, from+n) {
+		if !r.blocks(f, r.start+from, r.start+from+n) {
 			r.split.Stop()
 			return
 		}
