@@ -35,7 +35,8 @@ type Device interface {
 
 	// Submit runs the launches in order, after everything submitted before. A launch sees the writes of the launches and
 	// transfers before it. Submit may return before the work is done; the launches' buffers and programs may be
-	// freed by the caller right after Submit returns (the device defers it).
+	// freed by the caller right after Submit returns (the device defers it). The device does not keep batch, nor the slices of
+	// buffers in it.
 	Submit(batch []Launch) (Fence, error)
 
 	Close() error

@@ -52,6 +52,7 @@ type Queue struct {
 	mu       sync.Mutex
 	err      error
 	pending  []Launch
+	spare    []Launch // an empty list for pending
 	cost     float64
 	batch    int // launches at which the next submission is due
 	inflight []Fence
@@ -77,7 +78,7 @@ func NewQueue(dev Device, cfg QueueConfig) *Queue {
 
 func (q *Queue) restart() { q.batch = min(firstLaunches, q.cfg.MaxLaunches) }
 
-// Add appends a launch, whose slices then belong to the queue, and submits a batch if one is due. An empty launch (a zero in
+// Add appends a launch, whose slices must stay as they are until a Flush has returned, and submits a batch if one is due. An empty launch (a zero in
 // Groups) is left out.
 func (q *Queue) Add(l Launch) error {
 	q.mu.Lock()
@@ -95,7 +96,9 @@ func (q *Queue) Add(l Launch) error {
 		}
 	}
 	if q.pending == nil {
-		q.pending = make([]Launch, 0, q.batch)
+		if q.pending, q.spare = q.spare, nil; q.pending == nil {
+			q.pending = make([]Launch, 0, q.batch)
+		}
 	}
 	q.pending = append(q.pending, l)
 	q.stats.Launches++
@@ -176,10 +179,11 @@ func (q *Queue) submit() error {
 		}
 		q.inflight = slices.Delete(q.inflight, 0, 1)
 	}
-	// The device may keep the slice until it is done.
 	batch := q.pending
 	q.pending, q.cost = nil, 0
 	f, err := q.dev.Submit(batch)
+	clear(batch)
+	q.spare = batch[:0]
 	if err != nil {
 		return q.fail(err)
 	}

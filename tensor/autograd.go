@@ -199,16 +199,17 @@ func (t *Tensor) backward(upstream *Tensor, frees bool) error {
 	if err := t.Err(); err != nil {
 		return err
 	}
-	inner := newScope(t.scope, t.eng.dev)
+	inner := newTemporary(t.scope, t.eng)
 	inner.noGrad, inner.noCast = 1, true
 	defer inner.discard()
-	p := &pass{temp: inner, start: storageSerial.Load(), leaves: true, frees: frees}
+	p := &pass{passLists: newPassLists(), temp: inner, start: storageSerial.Load(), leaves: true, frees: frees}
+	defer p.end()
 	if err := p.seed([]*Tensor{t}, []*Tensor{upstream}); err != nil {
 		t.scope.note(err)
 		return trap(err)
 	}
 	// What gradients compute from operands alone is temporary too, whichever scope those are in.
-	for s := range p.scopes(t) {
+	for _, s := range p.scopes(t) {
 		if s.redirect == nil && s != inner {
 			s.redirect = inner
 			defer func() { s.redirect = nil }()
@@ -246,7 +247,8 @@ func Grad(outputs, inputs []*Tensor, upstream ...*Tensor) ([]*Tensor, error) {
 	if len(upstream) != len(outputs) {
 		return nil, trap(errorOf(ErrGrad, "grad: %d outputs need as many upstream gradients, got %d", len(outputs), len(upstream)))
 	}
-	p := &pass{want: map[slot][]int{}, reached: map[slot]bool{}, found: make([]*Tensor, len(inputs))}
+	p := &pass{passLists: newPassLists(), want: map[slot][]int{}, reached: map[slot]bool{}, found: make([]*Tensor, len(inputs))}
+	defer p.end()
 	for i, t := range inputs {
 		p.want[slotOf(t)] = append(p.want[slotOf(t)], i)
 	}
@@ -260,7 +262,7 @@ func Grad(outputs, inputs []*Tensor, upstream ...*Tensor) ([]*Tensor, error) {
 	if err := p.seed(outputs, upstream); err != nil {
 		return nil, trap(err)
 	}
-	for s := range p.scopes(outputs...) {
+	for _, s := range p.scopes(outputs...) {
 		if !s.noCast {
 			s.noCast = true
 			defer func() { s.noCast = false }()
@@ -303,16 +305,49 @@ type pass struct {
 	found   []*Tensor
 	reached map[slot]bool // what gradients flow to
 
+	*passLists
+}
+
+// passLists are a pass's tables; they are used again.
+type passLists struct {
 	grads map[slot]*Tensor
 	held  map[*ref]int // in how many slots a gradient is
-	slots []slot       // in order of their first gradient, so that a pass does the same things in the same order
-	order []*gradFn    // by seq, ascending
-	dys   []*Tensor    // the gradients of an operator's outputs
+	seen  map[*gradFn]bool
+	slots []slot    // in order of their first gradient, so that a pass does the same things in the same order
+	order []*gradFn // by seq, ascending
+	stack []*gradFn
+	one   [1]*Tensor // the gradient of an operator's output
+}
+
+var spareLists = sync.Pool{New: func() any {
+	return &passLists{grads: map[slot]*Tensor{}, held: map[*ref]int{}, seen: map[*gradFn]bool{}}
+}}
+
+func newPassLists() *passLists { return spareLists.Get().(*passLists) }
+
+// maxPassLists bounds the operators of a pass whose tables are kept.
+const maxPassLists = 1 << 13
+
+// end keeps the tables, empty, for another pass.
+func (p *pass) end() {
+	l := p.passLists
+	p.passLists = nil
+	if len(l.seen) > maxPassLists {
+		return
+	}
+	clear(l.grads)
+	clear(l.held)
+	clear(l.seen)
+	clear(l.slots)
+	clear(l.order)
+	clear(l.stack[:cap(l.stack)])
+	l.one[0] = nil
+	l.slots, l.order, l.stack = l.slots[:0], l.order[:0], l.stack[:0]
+	spareLists.Put(l)
 }
 
 // seed checks the outputs and starts with their upstream gradients.
 func (p *pass) seed(outputs, upstream []*Tensor) error {
-	p.grads, p.held = map[slot]*Tensor{}, map[*ref]int{}
 	for i, t := range outputs {
 		if !t.needsGrad() {
 			return errorOf(ErrGrad, "element %d of tensors does not require grad and does not have a grad_fn: %s", i, describe(t))
@@ -354,12 +389,11 @@ func (p *pass) seed(outputs, upstream []*Tensor) error {
 }
 
 // scopes returns the scopes of the outputs and of all operands in the graph.
-func (p *pass) scopes(outputs ...*Tensor) map[*Scope]struct{} {
-	found := map[*Scope]struct{}{}
+func (p *pass) scopes(outputs ...*Tensor) (found []*Scope) {
 	note := func(ts []*Tensor) {
 		for _, t := range ts {
-			if t.scope != nil {
-				found[t.scope] = struct{}{}
+			if t.scope != nil && !slices.Contains(found, t.scope) {
+				found = append(found, t.scope)
 			}
 		}
 	}
@@ -372,18 +406,14 @@ func (p *pass) scopes(outputs ...*Tensor) map[*Scope]struct{} {
 
 // collect finds the graph below fn, without recursion: graphs can be deep.
 func (p *pass) collect(fn *gradFn) {
-	seen := map[*gradFn]bool{}
-	for _, f := range p.order {
-		seen[f] = true
-	}
-	stack := []*gradFn{fn}
+	stack := append(p.stack[:0], fn)
 	for len(stack) > 0 {
 		f := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if f == nil || seen[f] {
+		if f == nil || p.seen[f] {
 			continue
 		}
-		seen[f] = true
+		p.seen[f] = true
 		p.order = append(p.order, f)
 		for i, t := range f.in {
 			if p.reached != nil && t.needsGrad() && f.op.flows(i) {
@@ -392,6 +422,7 @@ func (p *pass) collect(fn *gradFn) {
 			stack = append(stack, t.fn)
 		}
 	}
+	p.stack = stack
 }
 
 // add adds a gradient to a slot.
@@ -420,9 +451,11 @@ func (p *pass) drop(g *Tensor) {
 func (p *pass) run() error {
 	for _, fn := range slices.Backward(p.order) {
 		any := false
-		dys := p.dys[:0]
-		for i := range fn.outs {
-			dys = append(dys, nil)
+		dys := p.one[:]
+		if fn.back == nil || len(fn.outs) != 1 {
+			dys = make([]*Tensor, len(fn.outs)) // which may become the operands of an operator
+		}
+		for i := range dys {
 			s := slot{fn: fn, out: i}
 			if dys[i] = p.grads[s]; dys[i] != nil {
 				any = true
@@ -431,7 +464,6 @@ func (p *pass) run() error {
 				p.drop(dys[i])
 			}
 		}
-		p.dys = dys
 		if !any {
 			continue
 		}

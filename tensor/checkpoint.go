@@ -23,7 +23,7 @@ func Checkpoint(f func(in ...*Tensor) *Tensor, generators []*Generator, in ...*T
 	}
 	r := &rerun{call: c, f: f, caster: c.scope.currentCaster(), generators: append([]*Generator{DefaultGenerator()}, generators...)}
 	r.states = r.state()
-	inner := newScope(c.scope, nil)
+	inner := newTemporary(c.scope, c.eng)
 	inner.noGrad = 1
 	out := f(aliases(inner, in)...)
 	if out.Err() == nil {
@@ -97,7 +97,7 @@ func (r *rerun) backward(dy *Tensor, needs []bool) []*Tensor {
 			defer func() { s.redirect = to }()
 		}
 	}
-	again := newScope(c.scope, nil)
+	again := newTemporary(c.scope, c.eng)
 	defer again.discard()
 	if again.caster = r.caster; r.caster == nil {
 		again.caster = NoCast

@@ -290,6 +290,7 @@ func (e *engine) flushLocked() error {
 	clear(nodes)
 	e.spare = nodes[:0]
 	_, err := e.queue.Flush()
+	e.plans.submitted()
 	return err
 }
 

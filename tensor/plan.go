@@ -99,11 +99,12 @@ type planner struct {
 	plans map[uint64][]*plan
 	bytes int
 
-	epoch uint64     // of the numbers that storages have
-	slots []*storage // by number
-	code  []byte
-	types coders
-	tape  *tape // while a plan is written
+	epoch   uint64     // of the numbers that storages have
+	slots   []*storage // by number
+	code    []byte
+	regions []backend.Region // of the launches of a flush by a plan
+	types   coders
+	tape    *tape // while a plan is written
 }
 
 func newPlanner() planner {
@@ -112,6 +113,18 @@ func newPlanner() planner {
 
 // forget drops all plans.
 func (p *planner) forget() { *p = newPlanner() }
+
+// maxRegions bounds the memory that is kept for the buffers of launches.
+const maxRegions = 1 << 14
+
+// submitted is called when the launches of a flush have been submitted.
+func (p *planner) submitted() {
+	if cap(p.regions) > maxRegions {
+		p.regions = nil
+	}
+	clear(p.regions)
+	p.regions = p.regions[:0]
+}
 
 // runPending schedules and launches nodes, by a plan if there is one; e.mu is held.
 func (e *engine) runPending(nodes []*node) {

@@ -8,7 +8,7 @@ import (
 
 // runPlan does with nodes what a plan says; e.mu is held, and the planner's slots are the nodes' storages.
 func (e *engine) runPlan(p *plan, nodes []*node) {
-	r := planRun{e: e, plan: p, nodes: nodes, regions: make([]backend.Region, 0, p.bindings)}
+	r := planRun{e: e, plan: p, nodes: nodes, regions: slices.Grow(e.plans.regions, p.bindings)}
 	if p.scratch > 0 {
 		r.scratch = make([]memory, p.scratch)
 	}
@@ -23,6 +23,7 @@ func (e *engine) runPlan(p *plan, nodes []*node) {
 	for i := range p.ops {
 		r.do(&p.ops[i])
 	}
+	e.plans.regions = r.regions
 	e.stats.Planned++
 	e.stats.Skipped += p.stats.Skipped
 	e.stats.Fused += p.stats.Fused

@@ -132,6 +132,19 @@ func (s *Scope) NewScope() *Scope {
 	return newScope(s, s.Device())
 }
 
+// newTemporary returns a scope that is discarded for sure, by the function that makes it.
+func newTemporary(parent *Scope, e *engine) *Scope {
+	t := &struct {
+		scope Scope
+		owned refList
+	}{}
+	t.scope = Scope{eng: e, parent: parent, serial: scopeSerial.Add(1), owned: &t.owned}
+	if parent != nil {
+		t.scope.eng = parent.eng
+	}
+	return &t.scope
+}
+
 func newScope(parent *Scope, dev backend.Device) *Scope {
 	s := &Scope{parent: parent, serial: scopeSerial.Add(1), owned: &refList{}}
 	if parent != nil {
