@@ -17,12 +17,15 @@ type IndexSum struct {
 	Index              ir.Kind // I32 or I64
 }
 
-// maxIndexSum bounds the comparisons for which IndexSum is worth it.
-const maxIndexSum = 1 << 24
+// Bounds within which IndexSum is worth it: of comparisons, and of indices, because an invocation goes through them one after another.
+const (
+	maxIndexSum  = 1 << 24
+	maxIndexList = 1 << 12
+)
 
 // Worth reports whether the kernel is less work than sorting the index.
 func (s *IndexSum) Worth() bool {
-	return satMul(satMul(s.Outer, s.N), satMul(s.Inner, s.J)) <= maxIndexSum && s.J <= maxIndexSum/256
+	return satMul(satMul(s.Outer, s.N), satMul(s.Inner, s.J)) <= maxIndexSum && s.J <= maxIndexList
 }
 
 // Key identifies the kernel; sizes are launch parameters.

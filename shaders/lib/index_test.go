@@ -254,6 +254,18 @@ func TestIndexKernels(t *testing.T) {
 	}
 }
 
+func TestIndexSumIsForFewIndices(t *testing.T) {
+	for _, c := range []struct {
+		s    lib.IndexSum
+		want bool
+	}{{lib.IndexSum{Outer: 1, N: 65, J: 1024, Inner: 128}, true}, {lib.IndexSum{Outer: 1, N: 2, J: 1 << 16, Inner: 1}, false},
+		{lib.IndexSum{Outer: 1, N: 30000, J: 1024, Inner: 768}, false}, {lib.IndexSum{Outer: 1 << 40, N: 1 << 20, J: 1, Inner: 1 << 20}, false}} {
+		if got := c.s.Worth(); got != c.want {
+			t.Errorf("[%d %d %d] by %d indices: %v", c.s.Outer, c.s.N, c.s.Inner, c.s.J, got)
+		}
+	}
+}
+
 func TestScatterNamesTheLimit(t *testing.T) {
 	s := &lib.ScatterSum{Outer: 1, N: 2, J: 1 << 20, Inner: 1, Kind: ir.F32}
 	if _, _, err := s.Launch(targets()[1].t); err == nil {
