@@ -221,7 +221,11 @@ func linear(c *call) *Tensor {
 		if cc.Needs(1) {
 			gs[1] = dy.Transpose(0, 1).MatMul(x)
 		}
-		if cc.Needs(2) {
+		switch {
+		case !cc.Needs(2):
+		case dy.shape[0] == 1:
+			gs[2] = dy.Reshape(dy.shape[1]) // a sum of one row would be a launch
+		default:
 			gs[2] = dy.Sum(0)
 		}
 		return gs
