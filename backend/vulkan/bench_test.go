@@ -47,6 +47,24 @@ func BenchmarkDispatch(b *testing.B) {
 	}
 }
 
+// BenchmarkSubmit is the host's share of a launch: checking, recording and submitting it in a batch of 100. The waits are not counted.
+func BenchmarkSubmit(b *testing.B) {
+	const size = 100
+	d := benchDevice(b)
+	buf := alloc(b, d, 256)
+	batch := slices.Repeat([]backend.Launch{launch(compile(b, d, affine(b)), 64, []uint32{64, 3, 1}, buf)}, size)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for n := 0; n < b.N; n += size {
+		f := submit(b, d, batch...)
+		b.StopTimer()
+		if err := f.Wait(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
+
 // BenchmarkTransfer writes and reads 64 MiB.
 func BenchmarkTransfer(b *testing.B) {
 	data := make([]byte, 64<<20)
