@@ -15,7 +15,7 @@ import (
 //	u8        8-bit loads and stores
 //	i64       64-bit integers
 //	f64       double precision
-//	subgroup  what depends on the subgroups' size
+//	subgroup  exchanges between the invocations of a subgroup
 //	jit       machine code for kernels on the CPU device, which interprets them then
 const EnvDisable = "ANYGPU_DISABLE"
 
@@ -31,7 +31,7 @@ var features = []struct {
 	{"u8", func(i *Info) bool { return drop(&i.Caps.U8Storage) }},
 	{"i64", func(i *Info) bool { return drop(&i.Caps.I64) }},
 	{"f64", func(i *Info) bool { return drop(&i.Caps.F64) }},
-	{"subgroup", func(i *Info) bool { return drop(&i.Caps.SubgroupSize) }},
+	{"subgroup", func(i *Info) bool { return drop(&i.Caps.MaxSubgroups) }},
 	{"jit", func(*Info) bool { return false }}, // the CPU device asks for it (see Disabled)
 }
 

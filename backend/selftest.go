@@ -24,17 +24,18 @@ type pathTest struct {
 	feature  string // of [EnvDisable]
 	has      func(ir.Caps) bool
 	kernel   func(b *ir.Builder, i ir.Value)
+	subgroup int // that the kernel needs
 	in, want []byte
 }
 
 const (
-	pathElements = 64
-	pathVersion  = 1 // of the tests: changes with them
+	pathElements = 128 // a subgroup of any device at least
+	pathVersion  = 2   // of the tests: changes with them
 )
 
 // pathTests are in the order in which they run: storage before arithmetic, which reports the more general failure first.
-func pathTests() []pathTest {
-	return []pathTest{f16StorageTest(), f16ArithTest(), u8Test(), i64Test(), f64Test()}
+func pathTests(caps ir.Caps) []pathTest {
+	return []pathTest{f16StorageTest(), f16ArithTest(), u8Test(), i64Test(), f64Test(), subgroupTest(caps.SubgroupSize)}
 }
 
 // halfSamples are float32 numbers around the places where conversions to float16 go wrong: ties, the largest number, infinities, NaN.
@@ -133,6 +134,33 @@ func f64Test() pathTest {
 	return t
 }
 
+// subgroupTest sums a number over the invocations of each subgroup, by exchanges at all distances.
+func subgroupTest(size int) pathTest {
+	t := pathTest{feature: "subgroup", has: func(c ir.Caps) bool { return c.MaxSubgroups > 0 && c.SubgroupSize > 1 }, subgroup: size}
+	var masks []int
+	for m := 1; m < size; m *= 2 {
+		masks = append(masks, m)
+	}
+	value := func(i int) uint32 { return uint32(i*i + 7) }
+	for i := range pathElements {
+		t.in = binary.LittleEndian.AppendUint32(t.in, value(i))
+		sum := uint32(0)
+		for k := range size {
+			sum += value(i&^(size-1) + k)
+		}
+		t.want = binary.LittleEndian.AppendUint32(t.want, sum)
+	}
+	t.kernel = func(b *ir.Builder, i ir.Value) {
+		in, out := b.Buffer("in", ir.U32, ir.Read), b.Buffer("out", ir.U32, ir.Write)
+		x := b.Load(in, i, 1)
+		for _, m := range masks {
+			x = b.Add(x, b.ShuffleXor(x, m))
+		}
+		b.Store(out, i, x)
+	}
+	return t
+}
+
 // pathFailure is an optional path that a device does not compute right.
 type pathFailure struct {
 	Feature string `json:"feature"`
@@ -142,7 +170,7 @@ type pathFailure struct {
 // testPaths runs the tests of the paths that the device has. The error is that of a device that was lost.
 func testPaths(dev Device) ([]pathFailure, error) {
 	var out []pathFailure
-	for _, t := range pathTests() {
+	for _, t := range pathTests(dev.Info().Caps) {
 		if !t.has(dev.Info().Caps) {
 			continue
 		}
@@ -162,8 +190,9 @@ func testPaths(dev Device) ([]pathFailure, error) {
 
 // run returns what is wrong with the result, or why there is none.
 func (t *pathTest) run(dev Device) (wrong string, err error) {
-	const local = 32
+	local := max(32, t.subgroup)
 	b := ir.NewBuilder("selftest_"+t.feature, local, 1, 1)
+	b.SetSubgroup(t.subgroup)
 	t.kernel(b, b.GlobalID(0))
 	k, err := b.Build()
 	if err != nil {

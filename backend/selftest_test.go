@@ -74,6 +74,8 @@ func (p *hostProgram) takes(feature string) bool {
 		return c.I64 && uses(ir.I64)
 	case "f64":
 		return c.F64 && uses(ir.F64)
+	case "subgroup":
+		return c.MaxSubgroups > 0 && p.k.Subgroup > 0
 	}
 	return false
 }
@@ -99,7 +101,7 @@ func (d *brokenDriver) Open(i int) (Device, error) {
 
 // TestSelfTest plants a fault in each optional path, and expects that Open switches off just that path, says so, and remembers it.
 func TestSelfTest(t *testing.T) {
-	for _, broken := range []string{"", "f16arith", "f16", "u8", "i64", "f64"} {
+	for _, broken := range []string{"", "f16arith", "f16", "u8", "i64", "f64", "subgroup"} {
 		t.Run("broken "+broken, func(t *testing.T) {
 			t.Setenv("ANYGPU_CACHE_DIR", t.TempDir())
 			info := gpu("card", DiscreteGPU, 8)
@@ -137,7 +139,7 @@ func TestSelfTest(t *testing.T) {
 			}
 			first := d.last.compiled
 			r = newRegistry("", map[string]Driver{"fake": d}) // another process
-			if again := open(); again.Caps != want || d.last.compiled != 0 || first != len(pathTests()) {
+			if again := open(); again.Caps != want || d.last.compiled != 0 || first != len(pathTests(want)) {
 				t.Errorf("the second time %d kernels, %+v; the first %d", d.last.compiled, again.Caps, first)
 			}
 			d.infos[0].DriverVersion, d.broken = "1.1", ""

@@ -332,7 +332,8 @@ func (x *run) randomKernel(i uint64) error {
 		more = append(more, ir.F64)
 	}
 	rng.Shuffle(len(more), func(i, j int) { more[i], more[j] = more[j], more[i] })
-	c, err := kerneltest.New(seed, kerneltest.Config{Exact: true, Control: seed%2 == 0, Shared: seed%3 == 0, Steps: 16, Kinds: append([]ir.Kind{ir.Bool, ir.U32, ir.F32}, more[:2]...)})
+	c, err := kerneltest.New(seed, kerneltest.Config{Exact: true, Control: seed%2 == 0, Shared: seed%3 == 0, Steps: 16, Subgroup: x.info.Caps.Subgroup(64),
+		Kinds: append([]ir.Kind{ir.Bool, ir.U32, ir.F32}, more[:2]...)})
 	if err != nil {
 		return err
 	}

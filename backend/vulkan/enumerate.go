@@ -227,6 +227,7 @@ func (c *candidate) fill() {
 		MaxBuffers:     int(min(bindings, maxBindings)),
 		MaxBufferBytes: min(int64(lim.maxStorageBufferRange), c.info.Limits.MaxAllocBytes),
 		SubgroupSize:   int(p.subgroup_size),
+		MaxSubgroups:   clampInt(uint32(p.max_subgroups)),
 	}
 	for i := range 3 {
 		c.info.Caps.MaxLocal[i] = clampInt(uint32(lim.maxComputeWorkGroupSize[i]))

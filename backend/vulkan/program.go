@@ -34,11 +34,12 @@ type program struct {
 
 // shader is what makes a program.
 type shader struct {
-	name   string
-	words  []uint32
-	access []ir.Access
-	texels []spirv.Texel
-	params int
+	name     string
+	words    []uint32
+	access   []ir.Access
+	texels   []spirv.Texel
+	params   int
+	subgroup int // the size it needs; 0 if any
 }
 
 // Compile lowers the kernel to the device, emits SPIR-V and makes a pipeline.
@@ -57,7 +58,7 @@ func (d *device) Compile(k *ir.Kernel) (backend.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.info, err)
 	}
-	sh := shader{name: k.Name, words: words, texels: spirv.Texels(low, d.opts), params: len(low.Params)}
+	sh := shader{name: k.Name, words: words, texels: spirv.Texels(low, d.opts), params: len(low.Params), subgroup: low.Subgroup}
 	for _, m := range low.Globals() {
 		sh.access = append(sh.access, m.Access)
 	}
@@ -82,6 +83,9 @@ func (d *device) fits(k *ir.Kernel) error {
 		{"maxComputeSharedMemorySize", k.SharedBytes(), c.SharedBytes},
 		{"maxComputeWorkGroupInvocations", k.Invocations(), c.MaxInvocations},
 	}
+	if k.Subgroup > 0 {
+		limits = append(limits, limit{"maxComputeWorkgroupSubgroups", k.Local[0] / k.Subgroup, c.MaxSubgroups})
+	}
 	for i, n := range k.Local {
 		limits = append(limits, limit{fmt.Sprintf("maxComputeWorkGroupSize[%d]", i), n, c.MaxLocal[i]})
 	}
@@ -103,7 +107,7 @@ func (d *device) compile(sh shader) (*program, error) {
 	var stage *C.char // nil, or the one of several calls that failed
 	err := d.do("vkCreateComputePipelines", func() vk.Result {
 		return vk.Result(C.agpu_program_create(d.c, convert[C.VkPipelineCache](d.cache.handle), (*C.uint32_t)(unsafe.SliceData(sh.words)),
-			C.size_t(len(sh.words)), C.uint32_t(len(sh.access)), C.uint32_t(len(sh.texels)), C.uint32_t(4*sh.params), &out, &stage))
+			C.size_t(len(sh.words)), C.uint32_t(len(sh.access)), C.uint32_t(len(sh.texels)), C.uint32_t(4*sh.params), C.uint32_t(sh.subgroup), &out, &stage))
 	})
 	if err != nil {
 		if api, ok := err.(*apiError); ok && stage != nil {

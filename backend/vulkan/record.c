@@ -68,7 +68,7 @@ void agpu_device_unload(agpu_device *d) {
 }
 
 VkResult agpu_program_create(agpu_device *d, VkPipelineCache cache, const uint32_t *code, size_t words, uint32_t buffers,
-	uint32_t texels, uint32_t push_bytes, agpu_program *out, const char **stage) {
+	uint32_t texels, uint32_t push_bytes, uint32_t subgroup, agpu_program *out, const char **stage) {
 	VkShaderModule module = 0;
 	memset(out, 0, sizeof *out);
 	uint32_t bindings = buffers + texels;
@@ -111,10 +111,14 @@ VkResult agpu_program_create(agpu_device *d, VkPipelineCache cache, const uint32
 	if ((r = d->vkCreateShaderModule(d->device, &module_info, NULL, &module)) < 0) {
 		goto fail;
 	}
+	VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size_info = {
+		.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO, .requiredSubgroupSize = subgroup};
 	VkComputePipelineCreateInfo info = {
 		.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
 		.stage = {
 			.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+			.pNext = subgroup ? &size_info : NULL,
+			.flags = subgroup ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0,
 			.stage = VK_SHADER_STAGE_COMPUTE_BIT,
 			.module = module,
 			.pName = "main",

@@ -21,6 +21,9 @@ _Static_assert(sizeof(VkPhysicalDeviceMemoryProperties) == 520, "VkPhysicalDevic
 _Static_assert(sizeof(VkPhysicalDeviceIDProperties) == 64, "VkPhysicalDeviceIDProperties");
 _Static_assert(sizeof(VkPhysicalDeviceDriverProperties) == 536, "VkPhysicalDeviceDriverProperties");
 _Static_assert(sizeof(VkPhysicalDeviceFloatControlsProperties) == 88, "VkPhysicalDeviceFloatControlsProperties");
+_Static_assert(sizeof(VkPhysicalDeviceSubgroupSizeControlProperties) == 32, "VkPhysicalDeviceSubgroupSizeControlProperties");
+_Static_assert(sizeof(VkPhysicalDeviceSubgroupSizeControlFeatures) == 24, "VkPhysicalDeviceSubgroupSizeControlFeatures");
+_Static_assert(sizeof(VkPipelineShaderStageRequiredSubgroupSizeCreateInfo) == 24, "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo");
 _Static_assert(sizeof(VkDeviceCreateInfo) == 72, "VkDeviceCreateInfo");
 _Static_assert(sizeof(VkComputePipelineCreateInfo) == 96, "VkComputePipelineCreateInfo");
 _Static_assert(sizeof(VkWriteDescriptorSet) == 64, "VkWriteDescriptorSet");
@@ -132,9 +135,14 @@ static VkResult device_extensions(void *gipa, VkInstance instance, VkPhysicalDev
 // chain puts s in front of the chain that starts at *head.
 #define CHAIN(head, s) ((s)->pNext = (void *)*(head), *(head) = (void *)(s))
 
+#define SIZE_CONTROL "VK_EXT_subgroup_size_control"
 #define API_1_1 ((1u << 22) | (1u << 12))
 #define API_1_2 ((1u << 22) | (2u << 12))
 #define API_1_3 ((1u << 22) | (3u << 12))
+
+static int has_size_control(const agpu_phys *p, const VkExtensionProperties *exts, uint32_t n) {
+	return p->api_version >= API_1_3 || has_extension(exts, n, SIZE_CONTROL);
+}
 
 static void query_properties(PFN_vkGetPhysicalDeviceProperties2 get, VkPhysicalDevice phys, const VkExtensionProperties *exts,
 	uint32_t n, agpu_phys *out) {
@@ -157,6 +165,10 @@ static void query_properties(PFN_vkGetPhysicalDeviceProperties2 get, VkPhysicalD
 	if (out->api_version >= API_1_3) {
 		CHAIN(&head, &m4);
 	}
+	VkPhysicalDeviceSubgroupSizeControlProperties control = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES};
+	if (has_size_control(out, exts, n)) {
+		CHAIN(&head, &control);
+	}
 	VkPhysicalDeviceProperties2 p = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = head};
 	get(phys, &p);
 
@@ -165,6 +177,12 @@ static void query_properties(PFN_vkGetPhysicalDeviceProperties2 get, VkPhysicalD
 	memcpy(out->driver_info, driver.driverInfo, sizeof out->driver_info);
 	out->driver_id = driver.driverID;
 	out->subgroup_size = subgroup.subgroupSize;
+	// Whether workgroups are whole subgroups of that size is asked for with the features.
+	if ((subgroup.supportedStages & control.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+		(subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) && subgroup.subgroupSize >= control.minSubgroupSize &&
+		subgroup.subgroupSize <= control.maxSubgroupSize) {
+		out->max_subgroups = control.maxComputeWorkgroupSubgroups;
+	}
 	out->max_alloc_bytes = m3.maxMemoryAllocationSize;
 	if (m4.maxBufferSize && m4.maxBufferSize < out->max_alloc_bytes) {
 		out->max_alloc_bytes = m4.maxBufferSize;
@@ -195,8 +213,15 @@ static void query_features(PFN_vkGetPhysicalDeviceFeatures2 get, VkPhysicalDevic
 	if (out->api_version >= API_1_2 || has_extension(exts, n, "VK_KHR_shader_float16_int8")) {
 		CHAIN(&head, &f16);
 	}
+	VkPhysicalDeviceSubgroupSizeControlFeatures control = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES};
+	if (has_size_control(out, exts, n)) {
+		CHAIN(&head, &control);
+	}
 	VkPhysicalDeviceFeatures2 f = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = head};
 	get(phys, &f);
+	if (!control.subgroupSizeControl || !control.computeFullSubgroups) {
+		out->max_subgroups = 0;
+	}
 	out->f16_arith = f16.shaderFloat16 != 0;
 	out->f16_storage = s16.storageBuffer16BitAccess != 0;
 	out->u8_storage = s8.storageBuffer8BitAccess != 0;
@@ -275,7 +300,7 @@ VkResult agpu_device_create(void *gipa, VkInstance instance, VkPhysicalDevice ph
 	if (!vkCreateDevice) {
 		return VK_ERROR_INITIALIZATION_FAILED;
 	}
-	const char *names[4];
+	const char *names[5];
 	uint32_t num_names = 0;
 	void *head = NULL;
 	VkPhysicalDevice16BitStorageFeatures s16 = {
@@ -306,6 +331,14 @@ VkResult agpu_device_create(void *gipa, VkInstance instance, VkPhysicalDevice ph
 	}
 	if (old && controls) {
 		names[num_names++] = "VK_KHR_shader_float_controls";
+	}
+	VkPhysicalDeviceSubgroupSizeControlFeatures control = {
+		.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, .subgroupSizeControl = 1, .computeFullSubgroups = 1};
+	if (info->max_subgroups) {
+		CHAIN(&head, &control);
+		if (info->api_version < API_1_3) {
+			names[num_names++] = SIZE_CONTROL;
+		}
 	}
 	if (info->portability) {
 		names[num_names++] = "VK_KHR_portability_subset";

@@ -27,6 +27,7 @@ typedef struct agpu_phys {
 	VkPhysicalDeviceMemoryProperties memory;
 	uint64_t max_alloc_bytes; // 0: not reported
 	uint32_t subgroup_size;
+	uint32_t max_subgroups; // whole subgroups of a workgroup in which kernels can exchange values; 0: they cannot
 	int32_t queue_family; // with compute, without graphics if there is one; -1: none
 	uint32_t timestamp_bits; // of that family's timestamps; 0: it has none
 	uint8_t f16_arith, f16_storage, u8_storage, i64, f64;
@@ -56,9 +57,10 @@ typedef struct agpu_program {
 	VkPipeline pipeline;
 } agpu_program;
 
-// agpu_program_create compiles SPIR-V with entry point main; *stage names the call that failed.
+// agpu_program_create compiles SPIR-V with entry point main; *stage names the call that failed. If subgroup is not 0, workgroups are whole
+// subgroups of that size (see agpu_phys.max_subgroups).
 VkResult agpu_program_create(agpu_device *d, VkPipelineCache cache, const uint32_t *code, size_t words, uint32_t buffers,
-	uint32_t texels, uint32_t push_bytes, agpu_program *out, const char **stage);
+	uint32_t texels, uint32_t push_bytes, uint32_t subgroup, agpu_program *out, const char **stage);
 void agpu_program_destroy(agpu_device *d, const agpu_program *p);
 
 // agpu_view_create makes the view of a range of a buffer that a uniform texel buffer is.

@@ -74,6 +74,9 @@ enum {
 	VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES = 1000082000,
 	VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES = 1000196000,
 	VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES = 1000197000,
+	VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES = 1000225000,
+	VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO = 1000225001,
+	VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES = 1000225002,
 	VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES = 1000413001,
 	VK_SUCCESS = 0,
 	VK_INCOMPLETE = 5,
@@ -84,6 +87,8 @@ enum {
 	VK_QUEUE_COMPUTE_BIT = 2,
 	VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR = 1,
 	VK_SHADER_STAGE_COMPUTE_BIT = 32,
+	VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT = 2,
+	VK_SUBGROUP_FEATURE_SHUFFLE_BIT = 16,
 	VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER = 4,
 	VK_DESCRIPTOR_TYPE_STORAGE_BUFFER = 7,
 	VK_PIPELINE_BIND_POINT_COMPUTE = 1,
@@ -258,6 +263,19 @@ typedef struct VkPhysicalDeviceSubgroupProperties {
 	VkBool32 quadOperationsInAllStages;
 } VkPhysicalDeviceSubgroupProperties;
 
+typedef struct VkPhysicalDeviceSubgroupSizeControlProperties {
+	VkStructureType sType;
+	void* pNext;
+	uint32_t minSubgroupSize, maxSubgroupSize, maxComputeWorkgroupSubgroups;
+	VkShaderStageFlags requiredSubgroupSizeStages;
+} VkPhysicalDeviceSubgroupSizeControlProperties;
+
+typedef struct VkPhysicalDeviceSubgroupSizeControlFeatures {
+	VkStructureType sType;
+	void* pNext;
+	VkBool32 subgroupSizeControl, computeFullSubgroups;
+} VkPhysicalDeviceSubgroupSizeControlFeatures;
+
 typedef struct VkPhysicalDeviceMaintenance3Properties {
 	VkStructureType sType;
 	void* pNext;
@@ -380,6 +398,12 @@ typedef struct VkPipelineShaderStageCreateInfo {
 	const char* pName;
 	const VkSpecializationInfo* pSpecializationInfo;
 } VkPipelineShaderStageCreateInfo;
+
+typedef struct VkPipelineShaderStageRequiredSubgroupSizeCreateInfo {
+	VkStructureType sType;
+	void* pNext;
+	uint32_t requiredSubgroupSize;
+} VkPipelineShaderStageRequiredSubgroupSizeCreateInfo;
 
 typedef struct VkComputePipelineCreateInfo {
 	VkStructureType sType;

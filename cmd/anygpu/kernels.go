@@ -51,10 +51,11 @@ func listOperators(w io.Writer) error {
 func typicalGPU(api string) ir.Caps {
 	c := ir.InterpCaps()
 	c.F16Arith = false
-	c.MaxInvocations, c.MaxLocal, c.SharedBytes, c.SubgroupSize = 1024, [3]int{1024, 1024, 64}, 32<<10, 32
+	c.MaxInvocations, c.MaxLocal, c.SharedBytes, c.SubgroupSize, c.MaxSubgroups = 1024, [3]int{1024, 1024, 64}, 32<<10, 32, 0
 	c.MaxGroups = [3]int{65535, 65535, 65535}
 	c.MaxBufferBytes = 1 << 31
 	if api == "vulkan" {
+		c.MaxSubgroups = 32
 		c.MaxLanes, c.NativeMath, c.NativeMath64 = 4, ir.VulkanMath(), ir.VulkanMath()
 	} else {
 		c.NativeMath, c.NativeMath64 = ir.OpenCLMath(), ir.OpenCLMath()

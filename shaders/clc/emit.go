@@ -86,6 +86,9 @@ func (e *emitter) scan() error {
 				err = fmt.Errorf("%s: bf16 value; lower the kernel first", in)
 			}
 		}
+		if in.Op == ir.OpShuffleXor && err == nil {
+			err = fmt.Errorf("%s: exchange within a subgroup; OpenCL has it in extensions only, which are not used", in)
+		}
 		for _, a := range in.Args {
 			e.fp16 = e.fp16 || a.Type.Kind == ir.F16
 		}

@@ -219,6 +219,10 @@ func TestRejects(t *testing.T) {
 		build func(b *ir.Builder)
 		want  string
 	}{
+		"exchange": {func(b *ir.Builder) {
+			b.SetSubgroup(b.Local()[0])
+			b.Store(b.Buffer("x", ir.U32, ir.Write), b.LocalID(0), b.ShuffleXor(b.LocalID(0), 1))
+		}, "exchange within a subgroup"},
 		"bf16 memory": {func(b *ir.Builder) { b.Buffer("w", ir.BF16, ir.Read) }, "memory w holds bf16"},
 		"bf16 value": {func(b *ir.Builder) {
 			x := b.Buffer("x", ir.U16, ir.Write)

@@ -326,7 +326,7 @@ func TestLoweredKernels(t *testing.T) {
 			caps := ir.InterpCaps()
 			edit(&caps)
 			for seed := range uint64(25) {
-				c, err := kerneltest.New(seed, kerneltest.Config{Exact: true, Control: true, Shared: true, Lanes: []int{2, 4, 8},
+				c, err := kerneltest.New(seed, kerneltest.Config{Exact: true, Control: true, Shared: true, Subgroup: 2 * min(caps.MaxSubgroups, 1), Lanes: []int{2, 4, 8},
 					Kinds: []ir.Kind{ir.Bool, ir.U8, ir.I32, ir.U32, ir.I64, ir.F16, ir.BF16, ir.F32}})
 				if err != nil {
 					t.Fatal(err)

@@ -142,7 +142,11 @@ func (c *checker) instr(in *ir.Instr, mask []bool) {
 		c.loop(in, mask)
 	case ir.OpLoopVar: // set by loop
 	case ir.OpBarrier:
-		c.barrier(in, mask)
+		c.together(in, mask)
+		c.epoch++
+	case ir.OpShuffleXor:
+		c.together(in, mask)
+		c.exchange(in, mask)
 	default:
 		if in.Op.IsAtomic() {
 			c.atomic(in, mask)
@@ -304,7 +308,8 @@ func (c *checker) loop(in *ir.Instr, mask []bool) {
 	}
 }
 
-func (c *checker) barrier(in *ir.Instr, mask []bool) {
+// together reports a barrier, or an exchange within subgroups, that not all invocations reach.
+func (c *checker) together(in *ir.Instr, mask []bool) {
 	missing, here := -1, 0
 	for i, on := range mask {
 		if on {
@@ -316,5 +321,13 @@ func (c *checker) barrier(in *ir.Instr, mask []bool) {
 	if missing >= 0 {
 		c.report(DivergentBarrier, in, missing, nil, 0, fmt.Sprintf("%d of %d invocations reach it; the one named does not", here, c.n))
 	}
-	c.epoch++
+}
+
+func (c *checker) exchange(in *ir.Instr, mask []bool) {
+	out, x := c.vals[in.ID], c.vals[in.Args[0].ID]
+	for i, on := range mask {
+		if on {
+			out[i] = x[i^int(in.Imm)]
+		}
+	}
 }

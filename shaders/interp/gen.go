@@ -304,7 +304,7 @@ func scalarOp(in *ir.Instr) op {
 	case ir.OpConvert:
 		from, to := in.Args[0].Type.Kind, in.Type.Kind
 		return func(s *state) { s.uni[id] = convertBits(from, to, s.uni[a]) }
-	case ir.OpBitCast, ir.OpSplat, ir.OpExtract:
+	case ir.OpBitCast, ir.OpSplat, ir.OpExtract, ir.OpShuffleXor:
 		return func(s *state) { s.uni[id] = s.uni[a] }
 	}
 	o, kind := in.Op, in.Args[0].Type.Kind

@@ -24,6 +24,8 @@ func (g *generator) compute(in *ir.Instr) {
 		g.off[in.ID] = g.blockOf(in.Args[0])
 	case ir.OpSplat, ir.OpExtract, ir.OpVec:
 		g.vector(in)
+	case ir.OpShuffleXor:
+		g.exchange(in)
 	default:
 		switch in.Args[0].Type.Kind {
 		case ir.F32:
@@ -46,6 +48,19 @@ func (g *generator) compute(in *ir.Instr) {
 			g.slow(in)
 		}
 	}
+}
+
+// exchange compiles a shuffle within subgroups, which lie wholly in a block.
+func (g *generator) exchange(in *ir.Instr) {
+	a, d, mask := g.blockOf(in.Args[0]), g.place(in), int(in.Imm)
+	g.emit(func(s *state) {
+		out, x := vec[uint32](s, d, s.n), vec[uint32](s, a, s.n)
+		for i := range out {
+			if from := i ^ mask; from < len(x) {
+				out[i] = x[from]
+			}
+		}
+	})
 }
 
 func boolOps(g *generator, in *ir.Instr) {

@@ -15,6 +15,7 @@ var configs = map[string]kerneltest.Config{
 	"control":    {Control: true, Math: true, Steps: 30},
 	"shared":     {Control: true, Shared: true},
 	"exact":      {Control: true, Shared: true, Exact: true},
+	"subgroups":  {Subgroup: 4, Lanes: []int{4}, Kinds: []ir.Kind{ir.Bool, ir.U32, ir.I32, ir.F32}, Control: true},
 	"narrow":     {Lanes: []int{4}, Kinds: []ir.Kind{ir.Bool, ir.U32, ir.F32}, Control: true, Steps: 60},
 }
 

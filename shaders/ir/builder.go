@@ -46,6 +46,10 @@ func (b *Builder) Fail(err error) {
 // SetOps records the names of the operators that the kernel computes.
 func (b *Builder) SetOps(names ...string) { b.k.Ops = append([]string(nil), names...) }
 
+// SetSubgroup declares that each n invocations of neighbouring local ids, from a multiple of n on, are a subgroup and may exchange values
+// ([Builder.ShuffleXor]). n is a power of two, the workgroup one-dimensional and a multiple of it. The device must have subgroups of that size.
+func (b *Builder) SetSubgroup(n int) { b.k.Subgroup = n }
+
 // SetTemplate records what the kernel computes as a whole (see Kernel.Template).
 func (b *Builder) SetTemplate(t any) { b.k.Template = t }
 
@@ -363,6 +367,16 @@ func (b *Builder) block(f func()) *Block {
 	}
 	b.cur = outer
 	return inner
+}
+
+// ShuffleXor returns x (a scalar of F32, I32 or U32) of the invocation of the subgroup whose local id is this one's XOR mask. Every
+// invocation of the workgroup must be there.
+func (b *Builder) ShuffleXor(x Value, mask int) Value {
+	if x == nil {
+		b.fail("shuffle_xor of nil")
+		return nil
+	}
+	return b.Emit(OpShuffleXor, x.Type, uint64(mask), nil, x)
 }
 
 // Barrier waits until every invocation of the workgroup is here; their writes to shared and global memory are then

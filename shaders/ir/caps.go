@@ -19,7 +19,18 @@ type Caps struct {
 	MaxBuffers     int    // global buffers of one kernel
 	MaxBufferBytes int64  // bytes of one global buffer that a kernel can see
 	SubgroupSize   int    // 0 if unknown
+	MaxSubgroups   int    // subgroups of SubgroupSize invocations (of any number, if that is 0) in a workgroup whose kernel exchanges values in them; 0 if none can
 	MaxLoopTrips   int    // iterations of all loops together that one invocation may run; 0 if unlimited (llvmpipe: 65,535, then it leaves loops silently)
+}
+
+// Subgroup returns the size of the subgroups in which the invocations of a one-dimensional workgroup of local invocations can exchange
+// values ([Builder.SetSubgroup]), or 0.
+func (c Caps) Subgroup(local int) int {
+	n := c.SubgroupSize
+	if n < 2 || local%n != 0 || local/n > c.MaxSubgroups {
+		return 0
+	}
+	return n
 }
 
 // MathSet is a set of math operations.
@@ -49,6 +60,6 @@ func (s MathSet) Without(ops ...Op) MathSet { return s &^ MathOps(ops...) }
 func InterpCaps() Caps {
 	const many = 1 << 30
 	return Caps{F16Arith: true, F16Storage: true, U8Storage: true, I64: true, F64: true, MaxLanes: MaxLanes, NativeMath: AllMath(),
-		NativeMath64: AllMath(), MaxInvocations: 4096, MaxLocal: [3]int{4096, 4096, 4096}, MaxGroups: [3]int{many, many, many}, SharedBytes: 1 << 20,
+		NativeMath64: AllMath(), MaxSubgroups: 4096, MaxInvocations: 4096, MaxLocal: [3]int{4096, 4096, 4096}, MaxGroups: [3]int{many, many, many}, SharedBytes: 1 << 20,
 		MaxBuffers: 64, MaxBufferBytes: 1 << 46}
 }

@@ -40,7 +40,8 @@
 //     Tests for NaN and infinity ([Builder.IsNaN], [Builder.IsInf], [Builder.IsFinite]) are integer bit tests,
 //     because compilers may assume that there are none.
 //   - Integer division by zero, a shift by the width or more, and reading memory or a variable that nobody wrote are faults.
-//   - A barrier must be reached by every invocation of a workgroup; there is no return instruction.
+//   - A barrier must be reached by every invocation of a workgroup; there is no return instruction. So must an exchange within a
+//     subgroup ([Builder.ShuffleXor]); a kernel with exchanges says how large its subgroups are.
 //   - Scalar parameters are 4-byte values, [MaxParams] at most (Vulkan's 128 bytes of push constants).
 //   - A builder never panics: the first error sticks and [Builder.Build] returns it.
 //   - A value is visible after its definition, in the same block and in blocks inside it.

@@ -17,7 +17,7 @@ type Instr struct {
 	Type   Type // of the result; Kind Void if there is none
 	ID     int  // unique in the kernel, in order of creation
 	Args   []Value
-	Imm    uint64   // OpConst, OpParam, the id operations, OpExtract
+	Imm    uint64   // OpConst, OpParam, the id operations, OpExtract, OpShuffleXor
 	Mem    *Mem     // OpLoad, OpStore, atomics
 	Blocks []*Block // OpIf: then, else; OpFor: body
 	Name   string   // optional, for people: printed IR, diagnostics, emitted text
@@ -75,6 +75,7 @@ type Kernel struct {
 	Name     string
 	Ops      []string // names of the operators it computes, for profiles and diagnostics
 	Local    [3]int   // workgroup size
+	Subgroup int      // invocations that run together and exchange values (see Builder.SetSubgroup); 0 if none do
 	Mems     []*Mem   // in order of declaration
 	Params   []Param
 	Body     *Block

@@ -23,8 +23,8 @@ var lowerPasses = []lowerPass{
 // Lower rewrites a kernel to what a device can do and returns the new kernel; k is not changed. The result is verified.
 // Limits of zero in caps mean that the limit is unknown and not checked.
 //
-// Errors match [ErrLimit] (a *[LimitError] names limit, wanted and allowed) or [ErrUnsupported] (F64 on a device
-// without it, a math function of F64 that a device without 64-bit integers lacks).
+// Errors match [ErrLimit] (a *[LimitError] names limit, wanted and allowed) or [ErrUnsupported] (F64 or exchanges in subgroups on a device
+// without them, a math function of F64 that a device without 64-bit integers lacks).
 //
 // After Lower:
 //   - there are no values of BF16, U8 or U16, except U8 and U16 between a load and its conversion to U32, and between a
@@ -70,12 +70,13 @@ func Lower(k *Kernel, caps Caps) (*Kernel, error) {
 	return k, nil
 }
 
-// checkLimits compares the kernel with the device's limits, and finds F64 where there is none.
+// checkLimits compares the kernel with the device's limits, and finds F64 and exchanges in subgroups where there are none.
 func checkLimits(k *Kernel, caps Caps) error {
-	limits := []struct {
+	type limit struct {
 		name            string
 		wanted, allowed int
-	}{
+	}
+	limits := []limit{
 		{"invocations in a workgroup", k.Invocations(), caps.MaxInvocations},
 		{"workgroup size in dimension 0", k.Local[0], caps.MaxLocal[0]},
 		{"workgroup size in dimension 1", k.Local[1], caps.MaxLocal[1]},
@@ -83,10 +84,16 @@ func checkLimits(k *Kernel, caps Caps) error {
 		{"workgroup memory in bytes", k.SharedBytes(), caps.SharedBytes},
 		{"global buffers", len(k.Globals()), caps.MaxBuffers},
 	}
+	if k.Subgroup > 0 {
+		limits = append(limits, limit{"subgroups in a workgroup", k.Local[0] / k.Subgroup, caps.MaxSubgroups})
+	}
 	for _, l := range limits {
 		if l.allowed > 0 && l.wanted > l.allowed {
 			return &LimitError{k.Name, l.name, int64(l.wanted), int64(l.allowed)}
 		}
+	}
+	if s := k.Subgroup; s > 0 && (caps.MaxSubgroups == 0 || caps.SubgroupSize > 0 && caps.SubgroupSize != s) {
+		return &UnsupportedError{Kernel: k.Name, What: fmt.Sprintf("exchange within subgroups of %d invocations", s)}
 	}
 	if caps.F64 {
 		return nil

@@ -426,6 +426,12 @@ func TestLowerErrors(t *testing.T) {
 		b.Store(out, b.GlobalID(0), b.Convert(b.Load(sh, b.LocalID(0), 1), ir.F32))
 		return mustBuild(t, b)
 	}
+	exchange := func(t *testing.T) *ir.Kernel {
+		b := ir.NewBuilder("exchange", 32, 1, 1)
+		b.SetSubgroup(8)
+		b.Store(b.Buffer("out", ir.U32, ir.Write), b.GlobalID(0), b.ShuffleXor(b.LocalID(0), 3))
+		return mustBuild(t, b)
+	}
 	cases := []struct {
 		name  string
 		build func(*testing.T) *ir.Kernel
@@ -439,6 +445,9 @@ func TestLowerErrors(t *testing.T) {
 		{"dimension", plain, func(c *ir.Caps) { c.MaxLocal[2] = 1 }, ir.ErrLimit, []string{"dimension 2", "wants 2", "allows 1"}},
 		{"workgroup memory", plain, func(c *ir.Caps) { c.SharedBytes = 1000 }, ir.ErrLimit, []string{"workgroup memory", "1024", "1000"}},
 		{"workgroup memory when widened", plain, func(c *ir.Caps) { c.SharedBytes, c.F16Arith = 1500, false }, ir.ErrLimit, []string{"2048", "1500"}},
+		{"no exchanges", exchange, func(c *ir.Caps) { c.MaxSubgroups = 0 }, ir.ErrUnsupported, []string{"exchange within subgroups of 8"}},
+		{"exchanges in other subgroups", exchange, func(c *ir.Caps) { c.SubgroupSize = 16 }, ir.ErrUnsupported, []string{"subgroups of 8"}},
+		{"subgroups", exchange, func(c *ir.Caps) { c.SubgroupSize, c.MaxSubgroups = 8, 3 }, ir.ErrLimit, []string{"subgroups in a workgroup", "wants 4", "allows 3"}},
 		{"buffers", f64, func(c *ir.Caps) { c.MaxBuffers = 1 }, ir.ErrLimit, []string{"global buffers", "wants 2", "allows 1"}},
 	}
 	for _, c := range cases {

@@ -99,6 +99,10 @@ const (
 	OpAtomicXchg
 	OpAtomicCAS // Mem; args: index, expected, value
 
+	// OpShuffleXor is the operand's value in another invocation of the subgroup: the one whose local id differs by XOR with Imm, which is
+	// below the kernel's Subgroup. F32, I32 and U32 scalars, where all invocations of the workgroup are together.
+	OpShuffleXor
+
 	// Structure.
 	OpIf      // args: cond Bool scalar; Blocks: then, else (may be empty)
 	OpFor     // args: lo, hi, step (I32 or U32 scalars, step > 0); Blocks: body, whose first instruction is the OpLoopVar
@@ -120,6 +124,7 @@ const (
 	classMath
 	classState
 	classAtomic
+	classExchange
 	classStructure
 )
 
@@ -153,8 +158,9 @@ var opInfos = [numOps]opInfo{
 	OpLoad: {"load", 1, classState}, OpStore: {"store", 2, classState},
 	OpAtomicAdd: {"atomic_add", 2, classAtomic}, OpAtomicMin: {"atomic_min", 2, classAtomic}, OpAtomicMax: {"atomic_max", 2, classAtomic},
 	OpAtomicAnd: {"atomic_and", 2, classAtomic}, OpAtomicOr: {"atomic_or", 2, classAtomic}, OpAtomicXchg: {"atomic_xchg", 2, classAtomic},
-	OpAtomicCAS: {"atomic_cas", 3, classAtomic},
-	OpIf:        {"if", 1, classStructure}, OpFor: {"for", 3, classStructure}, OpLoopVar: {"loop_var", 0, classStructure},
+	OpAtomicCAS:  {"atomic_cas", 3, classAtomic},
+	OpShuffleXor: {"shuffle_xor", 1, classExchange},
+	OpIf:         {"if", 1, classStructure}, OpFor: {"for", 3, classStructure}, OpLoopVar: {"loop_var", 0, classStructure},
 	OpBarrier: {"barrier", 0, classStructure},
 }
 

@@ -12,6 +12,9 @@ func (k *Kernel) String() string {
 	}
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "kernel %s local %dx%dx%d", k.Name, k.Local[0], k.Local[1], k.Local[2])
+	if k.Subgroup > 0 {
+		fmt.Fprintf(&sb, " subgroup %d", k.Subgroup)
+	}
 	if len(k.Ops) > 0 {
 		fmt.Fprintf(&sb, " ops %s", strings.Join(k.Ops, ","))
 	}
@@ -71,8 +74,11 @@ func printInstr(sb *strings.Builder, in *Instr) {
 		}
 		fmt.Fprintf(sb, " %%%d", a.ID)
 	}
-	if in.Op == OpExtract {
+	switch in.Op {
+	case OpExtract:
 		fmt.Fprintf(sb, ", lane %d", in.Imm)
+	case OpShuffleXor:
+		fmt.Fprintf(sb, ", mask %d", in.Imm)
 	}
 	if in.Name != "" {
 		fmt.Fprintf(sb, "  ; %s", in.Name)

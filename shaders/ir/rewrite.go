@@ -17,7 +17,7 @@ type rewriter struct {
 // rewrite runs one pass. mem, if not nil, changes the declaration of a memory (a copy of the old one).
 func rewrite(k *Kernel, caps Caps, mem func(m *Mem), visit func(r *rewriter, in *Instr) bool) (*Kernel, error) {
 	b := NewBuilder(k.Name, k.Local[0], k.Local[1], k.Local[2])
-	b.k.Ops, b.k.Template, b.k.Params = slices.Clone(k.Ops), k.Template, slices.Clone(k.Params)
+	b.k.Ops, b.k.Template, b.k.Params, b.k.Subgroup = slices.Clone(k.Ops), k.Template, slices.Clone(k.Params), k.Subgroup
 	r := &rewriter{Builder: b, old: k, caps: caps, vals: make([][]Value, k.NumInstr), mems: map[*Mem]*Mem{}, visit: visit}
 	for _, m := range k.Mems {
 		n := *m

@@ -1,8 +1,8 @@
 package ir
 
-// divergence finds the values that may differ between the invocations of a workgroup, so that a barrier is allowed
+// divergence finds the values that may differ between the invocations of a workgroup, so that a barrier or an exchange within a subgroup is allowed
 // only where all of them are together. Constants, parameters, group ids and group counts are uniform, and so is the
-// counter of a loop with uniform bounds; local and global ids (of a dimension wider than one), loads and atomics are
+// counter of a loop with uniform bounds; local and global ids (of a dimension wider than one), loads, atomics and exchanged values are
 // divergent, and so is all that is computed from them. A variable is divergent if it is ever set to a divergent value
 // or under divergent control flow; since a set may follow a get in program order (in a loop), passes are repeated until
 // nothing changes.
@@ -10,13 +10,13 @@ type divergence struct {
 	k       *Kernel
 	div     []bool // by ID
 	changed bool
-	barrier *Instr // first barrier seen under divergent control flow
+	barrier *Instr // first barrier or exchange seen under divergent control flow
 }
 
-// divergentBarrier returns the first barrier that stands under divergent control flow, or nil.
+// divergentBarrier returns the first barrier or exchange that stands under divergent control flow, or nil.
 func divergentBarrier(k *Kernel) *Instr {
 	barriers := false
-	k.Walk(func(in *Instr) { barriers = barriers || in.Op == OpBarrier })
+	k.Walk(func(in *Instr) { barriers = barriers || in.Op == OpBarrier || in.Op == OpShuffleXor })
 	if !barriers {
 		return nil
 	}
@@ -63,7 +63,8 @@ func (d *divergence) block(b *Block, under bool) {
 			d.mark(in.Blocks[0].Instrs[0], divergent)
 			d.block(in.Blocks[0], under || divergent)
 		case OpLoopVar: // marked by its loop
-		case OpBarrier:
+		case OpBarrier, OpShuffleXor:
+			d.mark(in, in.Op == OpShuffleXor)
 			if under && d.barrier == nil {
 				d.barrier = in
 			}

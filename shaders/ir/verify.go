@@ -4,7 +4,7 @@ import "fmt"
 
 // Verify checks a kernel: declarations, one rule for each instruction (operand count, types, lanes, memory access),
 // scopes (a value is used only after its definition, in the same or an inner block), structured control flow, and
-// that no barrier stands under divergent control flow. It runs before every emitter. Errors are *[VerifyError] and
+// that no barrier and no exchange stands under divergent control flow. It runs before every emitter. Errors are *[VerifyError] and
 // match [ErrInvalid].
 func Verify(k *Kernel) error {
 	if k == nil {
@@ -18,7 +18,7 @@ func Verify(k *Kernel) error {
 		return &VerifyError{Kernel: k.Name, Instr: bad.String(), Rule: rule}
 	}
 	if bad := divergentBarrier(k); bad != nil {
-		return &VerifyError{Kernel: k.Name, Instr: bad.String(), Rule: "barrier under divergent control flow: not every invocation of the workgroup reaches it"}
+		return &VerifyError{Kernel: k.Name, Instr: bad.String(), Rule: bad.Op.String() + " under divergent control flow: not every invocation of the workgroup reaches it"}
 	}
 	return nil
 }
@@ -40,6 +40,10 @@ func (v *verifier) declarations() string {
 		if n < 1 {
 			return fmt.Sprintf("workgroup size %dx%dx%d: each dimension must be at least 1", k.Local[0], k.Local[1], k.Local[2])
 		}
+	}
+	if s := k.Subgroup; s != 0 && (s < 2 || s&(s-1) != 0 || k.Local[0]%s != 0 || k.Local[1]*k.Local[2] != 1) {
+		return fmt.Sprintf("subgroups of %d in a workgroup of %dx%dx%d: they need a power of two and a one-dimensional workgroup that is a multiple of it",
+			s, k.Local[0], k.Local[1], k.Local[2])
 	}
 	if len(k.Params) > MaxParams {
 		return fmt.Sprintf("%d parameters: at most %d are allowed", len(k.Params), MaxParams)

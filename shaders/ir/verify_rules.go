@@ -34,6 +34,8 @@ var rules = [numOps]rule{
 	OpAtomicAdd: ruleAtomic, OpAtomicMin: ruleAtomic, OpAtomicMax: ruleAtomic, OpAtomicAnd: ruleAtomic,
 	OpAtomicOr: ruleAtomic, OpAtomicXchg: ruleAtomic, OpAtomicCAS: ruleAtomic,
 
+	OpShuffleXor: ruleShuffle,
+
 	OpIf: ruleIf, OpFor: ruleFor, OpLoopVar: ruleLoopVar, OpBarrier: ruleVoid,
 }
 
@@ -171,6 +173,18 @@ func ruleVec(_ *verifier, in *Instr) string {
 		return fmt.Sprintf("%d operands do not make a %s", len(in.Args), in.Type)
 	}
 	return wantTypes(in, Scalar(in.Type.Kind), in.Args)
+}
+
+func ruleShuffle(v *verifier, in *Instr) string {
+	switch {
+	case v.k.Subgroup == 0:
+		return "the kernel does not say how large a subgroup is"
+	case in.Imm == 0 || in.Imm >= uint64(v.k.Subgroup):
+		return fmt.Sprintf("mask %d leads to no other invocation of a subgroup of %d", in.Imm, v.k.Subgroup)
+	case in.Type.Kind.Size() != 4 || in.Type.Lanes != 1:
+		return fmt.Sprintf("shuffle_xor is not defined for %s, only for scalars of f32, i32 and u32", in.Type)
+	}
+	return wantTypes(in, in.Type, in.Args)
 }
 
 func ruleVar(_ *verifier, in *Instr) string { return wantTypes(in, in.Type, in.Args) }

@@ -206,6 +206,24 @@ var illFormed = []struct {
 		})
 	}, "divergent"},
 
+	{"exchange without subgroups", func(f *fixture) { f.ShuffleXor(f.f, 1) }, "how large a subgroup is"},
+	{"exchange with itself", func(f *fixture) { f.SetSubgroup(8); f.ShuffleXor(f.f, 0) }, "mask 0 leads to no other"},
+	{"exchange with another subgroup", func(f *fixture) { f.SetSubgroup(8); f.ShuffleXor(f.f, 8) }, "mask 8 leads to no other"},
+	{"exchange of vectors", func(f *fixture) { f.SetSubgroup(8); f.ShuffleXor(f.f4, 1) }, "not defined for f32x4"},
+	{"exchange of wide values", func(f *fixture) { f.SetSubgroup(8); f.ShuffleXor(f.Convert(f.i, I64), 1) }, "not defined for i64"},
+	{"exchange of another type", func(f *fixture) { f.SetSubgroup(8); f.Emit(OpShuffleXor, f32(), 1, nil, f.u) }, "want f32"},
+	{"exchange under a local id", func(f *fixture) {
+		f.SetSubgroup(8)
+		f.If(f.Lt(f.LocalID(0), f.u), func() { f.ShuffleXor(f.f, 1) }, nil)
+	}, "shuffle_xor under divergent control flow"},
+	{"barrier under an exchanged value", func(f *fixture) {
+		f.SetSubgroup(8)
+		f.If(f.Lt(f.ShuffleXor(f.u, 1), f.u), f.Barrier, nil)
+	}, "barrier under divergent control flow"},
+	{"subgroup of three", func(f *fixture) { f.SetSubgroup(3) }, "subgroups of 3"},
+	{"part of a subgroup", func(f *fixture) { f.SetSubgroup(128) }, "subgroups of 128 in a workgroup of 64x1x1"},
+	{"subgroups in two dimensions", func(f *fixture) { f.k.Local[1] = 2; f.SetSubgroup(8) }, "one-dimensional"},
+
 	{"no name", func(f *fixture) { f.k.Name = "" }, "needs a name"},
 	{"no body", func(f *fixture) { f.k.Body = nil }, "needs a body"},
 	{"workgroup size", func(f *fixture) { f.k.Local[1] = 0 }, "workgroup size 64x0x1"},
@@ -309,6 +327,11 @@ var wellFormed = []struct {
 		})
 		f.If(f.Eq(f.Get(n), f.u), f.Barrier, nil)
 		f.If(f.Eq(f.LocalID(1), f.GlobalID(2)), f.Barrier, nil) // dimensions of size 1
+	}},
+	{"exchanges", func(f *fixture) {
+		f.SetSubgroup(64)
+		f.If(f.Gt(f.p, f.f), func() { f.Store(f.rw, f.LocalID(0), f.ShuffleXor(f.p, 63)) }, nil)
+		f.Store(f.ints, f.LocalID(0), f.ShuffleXor(f.i, 1))
 	}},
 	{"values in inner blocks", func(f *fixture) {
 		f.If(f.cond, func() {

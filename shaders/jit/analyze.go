@@ -50,6 +50,8 @@ func analyze(k *ir.Kernel) (*analysis, error) {
 			err = unsupported("barriers")
 		case in.Op.IsAtomic():
 			err = unsupported("atomics")
+		case in.Op == ir.OpShuffleXor:
+			err = unsupported("exchanges within subgroups")
 		case in.Mem != nil && in.Mem.Space != ir.Global:
 			err = unsupported("%s memory", in.Mem.Space)
 		case is64(t.Kind) && t.Lanes > 8:

@@ -249,6 +249,11 @@ func targets() []checked {
 	small.MaxInvocations, small.MaxLocal, small.MaxGroups = 64, [3]int{64, 64, 64}, [3]int{3, 65535, 1}
 	unbounded := vulkan
 	unbounded.MaxLoopTrips = 0
+	subgroups := func(size int) ir.Caps {
+		c := unbounded
+		c.SubgroupSize, c.MaxSubgroups = size, 1024/size
+		return c
+	}
 	return []checked{
 		{"cpu", lib.Target{API: "cpu", Caps: ir.InterpCaps()}},
 		{"lavapipe", lib.Target{API: "vulkan", Caps: vulkan}},
@@ -256,6 +261,9 @@ func targets() []checked {
 		{"pocl", lib.Target{API: "opencl", Caps: ocl}},
 		{"vulkan-gpu", lib.Target{API: "vulkan", GPU: true, Caps: unbounded}},
 		{"opencl-gpu", lib.Target{API: "opencl", GPU: true, Caps: ocl}},
+		{"gpu-subgroups-4", lib.Target{API: "vulkan", GPU: true, Caps: subgroups(4)}},
+		{"gpu-subgroups-32", lib.Target{API: "vulkan", GPU: true, Caps: subgroups(32)}},
+		{"gpu-subgroups-64", lib.Target{API: "vulkan", GPU: true, Caps: subgroups(64)}},
 		{"small-gpu", lib.Target{API: "vulkan", GPU: true, Caps: small}},
 	}
 }

@@ -133,7 +133,7 @@ func (m *MultiNorm) Build(t Target) (*ir.Kernel, error) {
 		in = append(in, b.Buffer(fmt.Sprintf("t%d", i), m.Kind, ir.Read))
 	}
 	first, end, power := normDeclare(b, m.Order)
-	out := normOut{out: b.Buffer("out", m.kind(), ir.Write), first: first, end: end, power: power, group: b.LinearGroup(), lid: b.LocalID(0), tree: t.config().tree}
+	out := normOut{out: b.Buffer("out", m.kind(), ir.Write), first: first, end: end, power: power, group: b.LinearGroup(), lid: b.LocalID(0), t: t}
 	operand := Operand{Kind: m.Kind}
 	ranges := groupRanges(m.Sizes, m.chunk(t))
 	m.reduce(b, local, out, func(offset, x ir.Value) {
@@ -156,7 +156,7 @@ type normOut struct {
 	out               *ir.Mem
 	first, end, power ir.Value
 	group, lid        ir.Value
-	tree              bool
+	t                 Target
 }
 
 // normDeclare declares the parameters of a norm kernel; power is nil where the order has none.
@@ -198,11 +198,10 @@ func (m *MultiNorm) reduce(b *ir.Builder, local int, o normOut, set func(offset,
 		}
 		b.Set(sum, r.combine(partial{value: b.Get(sum)}, partial{value: y}).value)
 	})
-	if o.tree {
-		tr := newTree(r, local)
-		tr.reduce(partial{value: b.Get(sum)}, o.lid, o.lid, local, 1)
+	if o.t.config().tree {
+		sum := newTree(o.t, r, local, local, 1, "").first(partial{value: b.Get(sum)}, o.lid, o.lid).value
 		at := b.Add(o.first, o.group)
-		b.If(b.And(b.Eq(o.lid, b.U32(0)), b.Lt(at, o.end)), func() { b.Store(o.out, at, tr.at(o.lid).value) }, nil)
+		b.If(b.And(b.Eq(o.lid, b.U32(0)), b.Lt(at, o.end)), func() { b.Store(o.out, at, sum) }, nil)
 		return
 	}
 	at := b.Add(o.first, b.LinearID())

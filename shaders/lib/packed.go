@@ -253,7 +253,7 @@ func (p *PackedNorm) Build(t Target) (*ir.Kernel, error) {
 	windows := packedWindows(b, 0, p.Windows, TensorBuffer{p.Kind, ir.Read})
 	table := b.Buffer("table", ir.U32, ir.Read)
 	first, end, power := normDeclare(b, p.Order)
-	out := normOut{out: b.Buffer("out", p.kind(), ir.Write), first: first, end: end, power: power, group: b.LinearGroup(), lid: b.LocalID(0), tree: t.config().tree}
+	out := normOut{out: b.Buffer("out", p.kind(), ir.Write), first: first, end: end, power: power, group: b.LinearGroup(), lid: b.LocalID(0), t: t}
 	chunks := b.Param("chunks", ir.U32)
 	// Workgroups that only fill the grid repeat the last chunk; their results are past the end.
 	row := b.Mul(b.Min(out.group, b.Sub(chunks, b.U32(1))), b.U32(uint32(packedRow(1))))

@@ -234,7 +234,6 @@ func (m *reduceEmitter) rowPerInvocation() {
 // rowPerLanes: lanes of a workgroup share a row and join their partials in workgroup memory.
 func (m *reduceEmitter) rowPerLanes() {
 	b, r, s := m.b, m.red, m.s
-	t := newNamedTree(r, s.local, m.suffix)
 	lid := b.LocalID(0)
 	lanes := b.U32(uint32(s.lanes))
 	rank := b.Rem(lid, lanes)
@@ -246,8 +245,8 @@ func (m *reduceEmitter) rowPerLanes() {
 	p := r.loop(s.width, b.Mul(rank, b.U32(width)), n, uint32(s.lanes)*width, func(i ir.Value) partial {
 		return m.element(b.Add(start, i), s.width, accessVector, i, false)
 	})
-	t.reduce(r.lanes(p), lid, rank, s.lanes, 1)
-	b.If(b.And(inside, b.Eq(rank, b.U32(0))), func() { m.finish(row, t.at(lid), 1, accessVector) }, nil)
+	p = newTree(m.t, r, s.local, s.lanes, 1, m.suffix).first(r.lanes(p), lid, rank)
+	b.If(b.And(inside, b.Eq(rank, b.U32(0))), func() { m.finish(row, p, 1, accessVector) }, nil)
 }
 
 // columnPerInvocation: an invocation reduces a vector of neighbouring columns.
@@ -299,7 +298,6 @@ func (m *reduceEmitter) columnPerInvocation() {
 // columnPerLanes: a workgroup has some neighbouring columns; several lanes share each and join in workgroup memory.
 func (m *reduceEmitter) columnPerLanes() {
 	b, r, s := m.b, m.red, m.s
-	t := newNamedTree(r, s.local, m.suffix)
 	perGroup := s.local / s.lanes
 	width := b.U32(uint32(perGroup))
 	inner := m.geo["inner"]
@@ -315,8 +313,8 @@ func (m *reduceEmitter) columnPerLanes() {
 	p := r.loop(1, rank, n, uint32(s.lanes), func(j ir.Value) partial {
 		return m.element(b.Add(at, b.Mul(j, inner)), 1, accessVector, j, true)
 	})
-	t.reduce(p, lid, rank, s.lanes, perGroup)
+	p = newTree(m.t, r, s.local, s.lanes, perGroup, m.suffix).first(p, lid, rank)
 	b.If(b.And(inside, b.Eq(rank, b.U32(0))), func() {
-		m.finish(b.Add(b.Mul(row, inner), col), t.at(lid), 1, accessVector)
+		m.finish(b.Add(b.Mul(row, inner), col), p, 1, accessVector)
 	}, nil)
 }

@@ -10,6 +10,7 @@ import (
 type rowsEmitter struct {
 	*Rows
 	*rowsPlan
+	t       Target
 	b       *ir.Builder
 	mems    []*ir.Mem
 	geo     map[string]ir.Value
@@ -32,7 +33,7 @@ type rowsEmitter struct {
 }
 
 func newRowsEmitter(r *Rows, p *rowsPlan, t Target) *rowsEmitter {
-	return &rowsEmitter{Rows: r, rowsPlan: p, missesNaN: t.missesNaN(), b: ir.NewBuilder(kernelName(r.Name, "rows"), p.shape.local, 1, 1), geo: map[string]ir.Value{}}
+	return &rowsEmitter{Rows: r, rowsPlan: p, t: t, missesNaN: t.missesNaN(), b: ir.NewBuilder(kernelName(r.Name, "rows"), p.shape.local, 1, 1), geo: map[string]ir.Value{}}
 }
 
 func (m *rowsEmitter) build() (*ir.Kernel, error) {
@@ -409,9 +410,7 @@ func (m *rowsEmitter) pass(steps, outs []int, lid ir.Value) {
 	}
 	for j, i := range steps {
 		if m.rank != nil {
-			t := newNamedTree(reds[j], m.shape.local, fmt.Sprint(i))
-			t.reduce(parts[j], lid, m.rank, m.shape.lanes, 1)
-			parts[j] = t.at(b.Sub(lid, m.rank))
+			parts[j] = newTree(m.t, reds[j], m.shape.local, m.shape.lanes, 1, fmt.Sprint(i)).all(parts[j], lid, m.rank)
 		}
 		v := Remembered(b, emitters[j].result(parts[j]), m.Steps[i].Reduce.Out)
 		if v == nil {

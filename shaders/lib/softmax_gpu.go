@@ -10,7 +10,6 @@ func (m *softmaxEmitter) rowPerLanes() {
 	lid := b.LocalID(0)
 	lanes, width := b.U32(uint32(h.lanes)), b.U32(uint32(h.width))
 	rank := b.Rem(lid, lanes)
-	leader := b.Sub(lid, rank)
 	row := b.Add(b.Mul(b.LinearGroup(), b.U32(uint32(h.local/h.lanes))), b.Div(lid, lanes))
 	inside := b.Lt(row, m.rows)
 	n := b.Select(inside, m.n, b.U32(0))
@@ -18,19 +17,11 @@ func (m *softmaxEmitter) rowPerLanes() {
 	first, step := b.Mul(rank, width), uint32(h.lanes*h.width)
 
 	// share makes the partials of a row's lanes known to all of them.
-	t := tree{r: m.max, local: h.local}
-	if h.lanes > 1 {
-		t = newTree(m.max, h.local)
-	}
+	t := newTree(m.t, m.max, h.local, h.lanes, 1, "")
 	share := func(r reducer, p partial) ir.Value {
-		p = r.lanes(p)
-		if h.lanes == 1 {
-			return p.value
-		}
 		t.r = r
-		t.reduce(p, lid, rank, h.lanes, 1)
-		v := t.at(leader).value
-		b.Barrier() // before the next tree overwrites the leader's
+		v := t.all(r.lanes(p), lid, rank).value
+		t.again()
 		return v
 	}
 

@@ -35,9 +35,9 @@ type emitter struct {
 
 	label    uint32 // of the block that code is appended to
 	mems     map[*ir.Mem]*memory
-	texels   map[Texel]uint32 // variables
-	params   uint32           // the push-constant block
-	builtins map[ir.Op]uint32 // variables of the invocation's ids
+	texels   map[Texel]uint32   // variables
+	params   uint32             // the push-constant block
+	builtins map[builtIn]uint32 // variables of the invocation's ids
 }
 
 func (e *emitter) fail(in *ir.Instr, format string, args ...any) {
@@ -111,7 +111,9 @@ func (e *emitter) instr(in *ir.Instr) {
 	case ir.OpParam:
 		id = e.param(in)
 	case ir.OpGlobalID, ir.OpLocalID, ir.OpGroupID, ir.OpNumGroups:
-		id = e.builtin(in)
+		id = e.position(in)
+	case ir.OpShuffleXor:
+		id = e.exchange(in)
 	case ir.OpVar:
 		id = e.variable(in)
 	case ir.OpGet:

@@ -16,6 +16,8 @@ const (
 	capFloat64                  capability = 10
 	capInt64                    capability = 11
 	capSampledBuffer            capability = 46
+	capGroupNonUniform          capability = 61
+	capGroupNonUniformShuffle   capability = 65
 	capStorageBuffer16BitAccess capability = 4433
 	capStorageBuffer8BitAccess  capability = 4448
 	capDenormPreserve           capability = 4464
@@ -51,6 +53,9 @@ const (
 	builtInWorkgroupID        builtIn = 26
 	builtInLocalInvocationID  builtIn = 27
 	builtInGlobalInvocationID builtIn = 28
+
+	builtInSubgroupID                builtIn = 40
+	builtInSubgroupLocalInvocationID builtIn = 41
 
 	glslRoundEven   glsl = 2
 	glslTrunc       glsl = 3
@@ -90,6 +95,7 @@ const (
 
 	scopeDevice    = 1
 	scopeWorkgroup = 2
+	scopeSubgroup  = 3
 
 	semRelaxed = 0
 	// AcquireRelease, UniformMemory (which covers storage buffers) and WorkgroupMemory.
@@ -104,6 +110,7 @@ const (
 // FPRoundingMode, the operands of decorations; "D" is Dim and "F" ImageFormat.
 var enumNames = map[byte]map[uint32]string{
 	'c': {uint32(capShader): "Shader", uint32(capFloat16): "Float16", uint32(capFloat64): "Float64", uint32(capInt64): "Int64", uint32(capSampledBuffer): "SampledBuffer",
+		uint32(capGroupNonUniform): "GroupNonUniform", uint32(capGroupNonUniformShuffle): "GroupNonUniformShuffle",
 		uint32(capStorageBuffer16BitAccess): "StorageBuffer16BitAccess", uint32(capStorageBuffer8BitAccess): "StorageBuffer8BitAccess",
 		uint32(capDenormPreserve): "DenormPreserve", uint32(capSignedZeroInfNanPreserve): "SignedZeroInfNanPreserve",
 		uint32(capRoundingModeRTE): "RoundingModeRTE"},
@@ -117,7 +124,8 @@ var enumNames = map[byte]map[uint32]string{
 		uint32(decoBinding): "Binding", uint32(decoDescriptorSet): "DescriptorSet", uint32(decoOffset): "Offset",
 		uint32(decoFPRoundingMode): "FPRoundingMode", uint32(decoNoContraction): "NoContraction"},
 	'B': {uint32(builtInNumWorkgroups): "NumWorkgroups", uint32(builtInWorkgroupID): "WorkgroupId",
-		uint32(builtInLocalInvocationID): "LocalInvocationId", uint32(builtInGlobalInvocationID): "GlobalInvocationId"},
+		uint32(builtInLocalInvocationID): "LocalInvocationId", uint32(builtInGlobalInvocationID): "GlobalInvocationId",
+		uint32(builtInSubgroupID): "SubgroupId", uint32(builtInSubgroupLocalInvocationID): "SubgroupLocalInvocationId"},
 	'D': {dimBuffer: "Buffer"}, 'F': {0: "Unknown"},
 	'r': {roundRTE: "RTE"}, 'f': {0: "None"}, 'l': {0: "None"}, 'b': {0: "None"},
 	'g': {uint32(glslRoundEven): "RoundEven", uint32(glslTrunc): "Trunc", uint32(glslFAbs): "FAbs", uint32(glslSAbs): "SAbs",

@@ -41,6 +41,7 @@ func testKernels(t *testing.T) map[string]*ir.Kernel {
 	add("atomics_u32", 64, 1, func(b *ir.Builder) { atomicKernel(b, ir.U32) })
 	add("atomics_i32", 64, 1, func(b *ir.Builder) { atomicKernel(b, ir.I32) })
 	add("reduce", 64, 1, reduceKernel)
+	add("subgroups", 128, 1, subgroupKernel)
 	add("constants", 1, 1, constantKernel)
 	add("empty", 1, 1, func(*ir.Builder) {})
 	return out
@@ -247,6 +248,18 @@ func reduceKernel(b *ir.Builder) {
 		b.Barrier()
 	}
 	b.If(b.Eq(l, b.U32(0)), func() { b.Store(out, b.LinearGroup(), b.Load(part, b.U32(0), 1)) }, nil)
+}
+
+// subgroupKernel sums in subgroups of 32.
+func subgroupKernel(b *ir.Builder) {
+	b.SetSubgroup(32)
+	in, out := b.Buffer("in", ir.F32, ir.Read), b.Buffer("out", ir.F32, ir.Write)
+	x := b.Load(in, b.GlobalID(0), 1)
+	for mask := 1; mask < 32; mask *= 2 {
+		x = b.Add(x, b.ShuffleXor(x, mask))
+	}
+	n := b.BitCast(b.ShuffleXor(b.ShuffleXor(b.Convert(b.LocalID(0), ir.I32), 5), 31), ir.U32)
+	b.Store(out, b.Add(n, b.Mul(b.GroupID(0), b.U32(128))), x)
 }
 
 // constantKernel has constants that are hard to print.

@@ -19,7 +19,7 @@ type memory struct {
 // declare finds out how each memory is accessed and declares the variables.
 func (e *emitter) declare() {
 	e.mems = map[*ir.Mem]*memory{}
-	e.builtins = map[ir.Op]uint32{}
+	e.builtins = map[builtIn]uint32{}
 	e.declareTexels()
 	barrier := false
 	e.k.Walk(func(in *ir.Instr) {
@@ -295,24 +295,4 @@ func (e *emitter) declareParams() {
 	}
 	e.params = e.id()
 	e.globals = appendInstr(e.globals, opVariable, e.pointer(classPushConstant, block), e.params, uint32(classPushConstant))
-}
-
-var builtIns = map[ir.Op]builtIn{ir.OpGlobalID: builtInGlobalInvocationID, ir.OpLocalID: builtInLocalInvocationID,
-	ir.OpGroupID: builtInWorkgroupID, ir.OpNumGroups: builtInNumWorkgroups}
-
-// builtin loads one dimension of an id of the invocation.
-func (e *emitter) builtin(in *ir.Instr) uint32 {
-	u32 := e.valueType(ir.Scalar(ir.U32))
-	v, ok := e.builtins[in.Op]
-	if !ok {
-		ptr := e.pointer(classInput, e.vector(u32, 3))
-		v = e.id()
-		e.globals = appendInstr(e.globals, opVariable, ptr, v, uint32(classInput))
-		e.decorate(v, decoBuiltIn, uint32(builtIns[in.Op]))
-		e.name(v, in.Op.String())
-		e.inputs = append(e.inputs, v)
-		e.builtins[in.Op] = v
-	}
-	ptr := e.result(opAccessChain, e.pointer(classInput, u32), v, e.u32(uint32(in.Imm)))
-	return e.result(opLoad, u32, ptr)
 }

@@ -107,6 +107,8 @@ const (
 	opBranch             opcode = 249
 	opBranchConditional  opcode = 250
 	opReturn             opcode = 253
+
+	opGroupNonUniformShuffleXor opcode = 346
 )
 
 // opDef describes an instruction: its name, and its operands one letter each.
@@ -121,7 +123,8 @@ type opDef struct {
 }
 
 var opDefs = map[opcode]opDef{
-	opName: {"OpName", "is"}, opMemberName: {"OpMemberName", "ins"}, opExtension: {"OpExtension", "s"},
+	opGroupNonUniformShuffleXor: {"OpGroupNonUniformShuffleXor", "TRiii"},
+	opName:                      {"OpName", "is"}, opMemberName: {"OpMemberName", "ins"}, opExtension: {"OpExtension", "s"},
 	opExtInstImport: {"OpExtInstImport", "Rs"}, opExtInst: {"OpExtInst", "TRigi*"}, opMemoryModel: {"OpMemoryModel", "am"},
 	opEntryPoint: {"OpEntryPoint", "xisi*"}, opExecutionMode: {"OpExecutionMode", "ien*"}, opCapability: {"OpCapability", "c"},
 	opTypeVoid: {"OpTypeVoid", "R"}, opTypeBool: {"OpTypeBool", "R"}, opTypeInt: {"OpTypeInt", "Rnn"},

@@ -17,16 +17,16 @@ import (
 	"github.com/anygpu/anygpu/shaders/spirv"
 )
 
-// randomCase makes a random kernel over a few kinds; F64 is left out where the device lacks it.
-func randomCase(t *testing.T, seed uint64, f64 bool) *kerneltest.Case {
+// randomCase makes a random kernel over a few kinds; F64 and exchanges in subgroups are left out where the device lacks them.
+func randomCase(t *testing.T, seed uint64, caps ir.Caps) *kerneltest.Case {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 7))
 	more := []ir.Kind{ir.U8, ir.U16, ir.I32, ir.I64, ir.F16, ir.BF16}
-	if f64 {
+	if caps.F64 {
 		more = append(more, ir.F64)
 	}
 	rng.Shuffle(len(more), func(i, j int) { more[i], more[j] = more[j], more[i] })
-	c, err := kerneltest.New(seed, kerneltest.Config{Exact: true, Control: seed%2 == 0, Shared: seed%3 == 0, Steps: 16,
+	c, err := kerneltest.New(seed, kerneltest.Config{Exact: true, Control: seed%2 == 0, Shared: seed%3 == 0, Steps: 16, Subgroup: caps.Subgroup(64),
 		Kinds: append([]ir.Kind{ir.Bool, ir.U32, ir.F32}, more[:2]...)})
 	if err != nil {
 		t.Fatal(err)
@@ -44,14 +44,14 @@ func TestRandomValid(t *testing.T) {
 		t.Skip("spirv-val is not installed (Debian package spirv-tools)")
 	}
 	rich := ir.InterpCaps()
-	rich.MaxLanes, rich.NativeMath, rich.NativeMath64 = 4, ir.VulkanMath(), ir.VulkanMath()
+	rich.MaxLanes, rich.NativeMath, rich.NativeMath64, rich.SubgroupSize = 4, ir.VulkanMath(), ir.VulkanMath(), 32
 	plain := rich
-	plain.F16Arith, plain.F16Storage, plain.U8Storage, plain.I64, plain.F64 = false, false, false, false, false
+	plain.F16Arith, plain.F16Storage, plain.U8Storage, plain.I64, plain.F64, plain.MaxSubgroups = false, false, false, false, false, 0
 	storage := plain
 	storage.F16Storage, storage.U8Storage = true, true
 	for name, caps := range map[string]ir.Caps{"rich": rich, "plain": plain, "16-bit storage": storage} {
 		for seed := range uint64(40) {
-			c := randomCase(t, seed, caps.F64)
+			c := randomCase(t, seed, caps)
 			low, err := ir.Lower(c.Kernel, caps)
 			if err != nil {
 				t.Fatalf("%s, seed %d: %v", name, seed, err)
@@ -98,8 +98,15 @@ func TestRandomDevices(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.Close()
+			exchanges := 0
+			defer func() {
+				if exchanges == 0 && info.Caps.Subgroup(64) > 0 {
+					t.Error("no kernel exchanged values within subgroups")
+				}
+			}()
 			for seed := range uint64(40) {
-				c := randomCase(t, seed, info.Caps.F64)
+				c := randomCase(t, seed, info.Caps)
+				exchanges += c.Kernel.Subgroup
 				if c.Kernel.Invocations() > info.Caps.MaxInvocations {
 					continue
 				}

@@ -126,7 +126,7 @@ func shape(words []uint32) []uint32 {
 
 func TestGolden(t *testing.T) {
 	ks := testKernels(t)
-	for _, name := range []string{"arith_f32x4", "arrays_x4", "control", "half_storage_x4", "reduce", "storage_x1"} {
+	for _, name := range []string{"arith_f32x4", "arrays_x4", "control", "half_storage_x4", "reduce", "storage_x1", "subgroups"} {
 		got := Text(mustEmit(t, ks[name], Options{}))
 		file := filepath.Join("testdata", name+".spvasm")
 		if *update {

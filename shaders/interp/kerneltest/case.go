@@ -18,6 +18,9 @@ type Config struct {
 	Control bool      // branches, loops, variables and private arrays
 	Shared  bool      // workgroup arrays, barriers and integer atomics
 	Steps   int       // operations, about; 0: 24
+
+	// Subgroup is the size of the subgroups in which invocations exchange values, where the workgroup has whole ones; 0: they do not.
+	Subgroup int
 }
 
 // Case is a kernel with its launch.

@@ -39,7 +39,7 @@ func TestSeedsAreReproducible(t *testing.T) {
 func TestCoverage(t *testing.T) {
 	seen := map[ir.Op]bool{}
 	for seed := range uint64(300) {
-		c, err := New(seed, Config{Control: true, Shared: true, Math: true})
+		c, err := New(seed, Config{Control: true, Shared: true, Math: true, Subgroup: 8})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -73,6 +73,9 @@ func (g *maker) make() (*Case, error) {
 	if g.cfg.Shared {
 		g.shuffle()
 	}
+	if n := g.cfg.Subgroup; n > 1 && g.local%n == 0 {
+		g.exchange(n)
+	}
 	g.b.If(g.b.Lt(g.gid, n), func() {
 		g.load(width)
 		for range g.cfg.Steps {

@@ -289,7 +289,7 @@ func (g *maker) shuffle() {
 			continue
 		}
 		m := b.SharedArray("shared"+string(rune('a'+i)), k, g.local)
-		v := b.Convert(b.Rem(b.Mul(g.gid, b.U32(7)), b.U32(31)), k)
+		v := g.mixed(k)
 		b.Store(m, g.lid, v)
 		b.Barrier()
 		other := b.Rem(b.Add(g.lid, b.U32(uint32(1+g.r.IntN(5)))), b.U32(uint32(g.local)))
@@ -311,4 +311,25 @@ func (g *maker) shuffle() {
 	b.Barrier()
 	g.add(b.Load(m, b.U32(0), 1))
 	g.add(b.Load(m, b.U32(1), 1))
+}
+
+// mixed is a small number, another one for most invocations.
+func (g *maker) mixed(k ir.Kind) ir.Value {
+	return g.b.Convert(g.b.Rem(g.b.Mul(g.gid, g.b.U32(7)), g.b.U32(31)), k)
+}
+
+// exchange exchanges values within subgroups of n invocations.
+func (g *maker) exchange(n int) {
+	b := g.b
+	b.SetSubgroup(n)
+	for _, k := range []ir.Kind{ir.U32, ir.I32, ir.F32} {
+		if !g.has(k) {
+			continue
+		}
+		v := b.Add(g.mixed(k), b.ConstBits(ir.Scalar(k), g.constBits(k)))
+		for range 1 + g.r.IntN(3) {
+			v = b.ShuffleXor(v, 1+g.r.IntN(n-1))
+			g.add(v)
+		}
+	}
 }
