@@ -46,6 +46,8 @@
 //   - A builder never panics: the first error sticks and [Builder.Build] returns it.
 //   - A value is visible after its definition, in the same block and in blocks inside it.
 //
+// There are no matrix units yet: decision 0009 says what cooperative matrices will look like here, and why they wait.
+//
 // # Lowering
 //
 // [Lower] runs passes that each remove something a device lacks; the comment of each pass says what holds after it,
