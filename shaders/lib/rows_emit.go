@@ -16,7 +16,6 @@ type rowsEmitter struct {
 	geo     map[string]ir.Value
 	scalars [][]ir.Value // of each step
 
-	missesNaN bool // see Target.missesNaN
 
 	first  []int // each step's first value
 	step   []int // the step of each value
@@ -33,7 +32,7 @@ type rowsEmitter struct {
 }
 
 func newRowsEmitter(r *Rows, p *rowsPlan, t Target) *rowsEmitter {
-	return &rowsEmitter{Rows: r, rowsPlan: p, t: t, missesNaN: t.missesNaN(), b: ir.NewBuilder(kernelName(r.Name, "rows"), p.shape.local, 1, 1), geo: map[string]ir.Value{}}
+	return &rowsEmitter{Rows: r, rowsPlan: p, t: t, b: ir.NewBuilder(kernelName(r.Name, "rows"), p.shape.local, 1, 1), geo: map[string]ir.Value{}}
 }
 
 func (m *rowsEmitter) build() (*ir.Kernel, error) {
@@ -366,7 +365,7 @@ func (m *rowsEmitter) pass(steps, outs []int, lid ir.Value) {
 			b.Fail(err)
 			return
 		}
-		e.red = reducer{b: b, op: r.Op, kind: r.Op.accumulatorKind(kind, r.Out.Kind), anyNaN: r.anyNaN && m.missesNaN}
+		e.red = reducer{b: b, op: r.Op, kind: r.Op.accumulatorKind(kind, r.Out.Kind), anyNaN: r.anyNaN && m.t.missesNaN()}
 		e.geo["count"] = b.Convert(n, ir.F32)
 		reds, emitters = append(reds, e.red), append(emitters, e)
 	}
