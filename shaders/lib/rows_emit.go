@@ -16,7 +16,6 @@ type rowsEmitter struct {
 	geo     map[string]ir.Value
 	scalars [][]ir.Value // of each step
 
-
 	first  []int // each step's first value
 	step   []int // the step of each value
 	level  []bool
