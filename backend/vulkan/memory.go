@@ -128,12 +128,13 @@ func chooseMemory(m memoryMap, discrete bool) (memoryChoice, error) {
 
 // memory is a Vulkan buffer with memory of its own.
 type memory struct {
-	buffer vk.Buffer
-	mem    vk.DeviceMemory
-	size   int64
-	flags  uint32
-	ptr    unsafe.Pointer // where it is mapped; nil if it is not
-	views  map[viewKey]C.VkBufferView
+	buffer   vk.Buffer
+	mem      vk.DeviceMemory
+	size     int64
+	flags    uint32
+	ptr      unsafe.Pointer // where it is mapped; nil if it is not
+	views    map[viewKey]C.VkBufferView
+	oldViews []map[viewKey]C.VkBufferView // that submissions may use
 }
 
 // mapped reports whether memory of these flags is mapped, and directRead whether reading it so is fast.
@@ -222,6 +223,9 @@ func (d *device) allocate(size vk.DeviceSize, typ int) (vk.DeviceMemory, error) 
 // destroy gives the memory back; unmapping is implied.
 func (m *memory) destroy(d *device) {
 	d.dropViews(m.views)
+	for _, v := range m.oldViews {
+		d.dropViews(v)
+	}
 	vk.DestroyBuffer(d.dev, m.buffer, nil)
 	vk.FreeMemory(d.dev, m.mem, nil)
 }

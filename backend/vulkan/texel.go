@@ -8,6 +8,8 @@ package vulkan
 import "C"
 
 import (
+	"slices"
+
 	vk "github.com/vulkan-go/vulkan"
 
 	"github.com/anygpu/anygpu/backend"
@@ -75,8 +77,11 @@ func (d *device) view(r backend.Region, t spirv.Texel) (C.VkBufferView, error) {
 	}
 	if len(m.views) >= maxViews { // layouts change all the time: begin anew
 		old := m.views
-		m.views = nil
-		d.after(d.work.next, func() { d.dropViews(old) })
+		m.views, m.oldViews = nil, append(m.oldViews, old)
+		d.after(d.work.next, func() {
+			d.dropViews(old)
+			m.oldViews = slices.DeleteFunc(m.oldViews, func(v map[viewKey]C.VkBufferView) bool { return len(v) == 0 })
+		})
 	}
 	if m.views == nil {
 		m.views = map[viewKey]C.VkBufferView{}
@@ -85,8 +90,10 @@ func (d *device) view(r backend.Region, t spirv.Texel) (C.VkBufferView, error) {
 	return v, nil
 }
 
+// dropViews destroys views and empties the map, so that it does so once.
 func (d *device) dropViews(views map[viewKey]C.VkBufferView) {
 	for _, v := range views {
 		C.agpu_view_destroy(d.c, v)
 	}
+	clear(views)
 }
