@@ -40,11 +40,9 @@ func newTree(t Target, r reducer, local, size, stride int, suffix string) tree {
 // first reduces a group's partials; the first lane of each group gets the result, others something in between. lid is the lane's number in the
 // workgroup, rank its position in its group.
 func (t tree) first(p partial, lid, rank ir.Value) partial {
-	switch {
-	case t.size == 1:
+	p, done := t.withoutMemory(p, lid)
+	if done {
 		return p
-	case t.subgroup > 0:
-		return t.exchange(p, lid)
 	}
 	t.meet(p, lid, rank)
 	return t.at(lid)
@@ -52,14 +50,23 @@ func (t tree) first(p partial, lid, rank ir.Value) partial {
 
 // all is first with the result in every lane.
 func (t tree) all(p partial, lid, rank ir.Value) partial {
-	switch {
-	case t.size == 1:
+	p, done := t.withoutMemory(p, lid)
+	if done {
 		return p
-	case t.subgroup > 0:
-		return t.exchange(p, lid)
 	}
 	t.meet(p, lid, rank)
 	return t.at(t.r.b.Sub(lid, t.r.b.Mul(rank, t.r.b.U32(uint32(t.stride)))))
+}
+
+// withoutMemory reduces where that takes no tree in memory; done says so, and every lane has the result.
+func (t tree) withoutMemory(p partial, lid ir.Value) (result partial, done bool) {
+	switch {
+	case t.size == 1:
+		return p, true
+	case t.subgroup > 0:
+		return t.exchange(p, lid), true
+	}
+	return p, false
 }
 
 // again makes the tree ready for another reduction: nobody overwrites what another lane has yet to read.
