@@ -31,5 +31,6 @@
 package gemm
 
 //go:generate go run -C gen . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg gemm
+//go:generate go run -C gen . -out ../dots_amd64.s -stubs ../dots_amd64.go -pkg gemm dots
 //go:generate go run -C gen . arm64 ../kernels_arm64.s ../kernels_arm64.go
 //go:generate go test -run ^TestGenerated$ -record .

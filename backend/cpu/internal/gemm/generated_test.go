@@ -22,7 +22,7 @@ func TestGenerated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names = append(names, "kernels_amd64.go", "kernels_amd64.s", "kernels_arm64.go", "kernels_arm64.s")
+	names = append(names, "dots_amd64.go", "dots_amd64.s", "kernels_amd64.go", "kernels_amd64.s", "kernels_arm64.go", "kernels_arm64.s")
 	slices.Sort(names)
 	var sums strings.Builder
 	for _, name := range names {

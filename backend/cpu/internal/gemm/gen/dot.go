@@ -8,6 +8,18 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
+// allDots emits the kernels of dot products, which have files of their own.
+func (s isa) allDots() {
+	for rows := 1; rows <= s.dot; rows++ {
+		for columns := 1; columns <= 4; columns++ {
+			s.dots(rows, columns)
+		}
+	}
+	for columns := 1; columns <= 4; columns++ {
+		s.preciseDots(columns)
+	}
+}
+
 // dots computes dot products of rows of A with rows of B (columns of the result), both contiguous along k: each has a
 // vector of partial sums, which are added at the end.
 func (s isa) dots(rows, columns int) {

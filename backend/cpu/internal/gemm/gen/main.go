@@ -49,6 +49,13 @@ func main() {
 		return
 	}
 	ConstraintExpr("amd64")
+	if os.Args[len(os.Args)-1] == "dots" {
+		for _, s := range []isa{avx512, avx2} {
+			s.allDots()
+		}
+		Generate()
+		return
+	}
 	for _, s := range []isa{avx512, avx2} {
 		for _, vecs := range []int{1, 2} {
 			for rows := 1; rows <= s.rows; rows++ {
@@ -64,14 +71,6 @@ func main() {
 		}
 		for rows := 1; rows <= s.wide; rows++ {
 			tile{isa: s, rows: rows, vecs: 8}.emit()
-		}
-		for rows := 1; rows <= s.dot; rows++ {
-			for columns := 1; columns <= 4; columns++ {
-				s.dots(rows, columns)
-			}
-		}
-		for columns := 1; columns <= 4; columns++ {
-			s.preciseDots(columns)
 		}
 		s.peak()
 	}
